@@ -1,0 +1,1 @@
+"""Find out whether code that claims to be differentially private really is."""

@@ -1,0 +1,363 @@
+r"""What a mechanism promises.
+
+Every claim is a privacy profile: ``claim.delta(epsilon)`` bounds the hockey-stick divergence
+``sup_S P(S) - exp(epsilon) Q(S)`` that it allows between the outputs on two neighbouring data sets, at each
+``epsilon >= 0``. One auditing engine therefore serves all of them.
+
+============================  ======================================================================================
+claim                         ``delta(epsilon)``
+============================  ======================================================================================
+``PureDP(epsilon)``           exact: attained by randomised response
+``ApproxDP(epsilon, delta)``  exact: attained by a leak of probability delta, else randomised response
+``GaussianDP(mu)``            exact: N(0, 1) against N(mu, 1) (Balle and Wang 2018; Dong, Roth and Su 2022)
+``ZeroConcentratedDP(rho)``   upper bound: Canonne, Kamath and Steinke 2020, proposition 12, optimised over the order
+``RenyiDP(order, epsilon)``   upper bound: the same conversion, over all orders up to the claimed one
+============================  ======================================================================================
+
+"Exact" means: some mechanism keeps the claim and reaches the profile at every epsilon; nothing smaller would be valid.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, Self, overload, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize_scalar
+from scipy.special import log_ndtr
+
+from dpaudit.errors import InvalidArgument
+from dpaudit.validation import check_non_negative, check_open_unit, check_positive
+
+
+class Relation(enum.Enum):
+    """Which pairs of data sets are neighbours."""
+
+    SUBSTITUTE = "substitute"  # same size, one row replaced; the size is public
+    ADD_REMOVE = "add-remove"  # one row more or less
+    ZERO_OUT = "zero-out"  # one row replaced by a fixed null row, size and denominators public
+    ANSWERS = "answers"  # vectors of query answers, each entry moves by at most the sensitivity
+    USERS_SUBSTITUTE = "users-substitute"  # all rows of one person replaced
+    USERS_ADD_REMOVE = "users-add-remove"  # all rows of one person added or removed
+    SECRETS = "secrets"  # Pufferfish: two secrets; the data are drawn anew in every trial
+
+    def __repr__(self) -> str:
+        return f"Relation.{self.name}"
+
+
+class Verdict(enum.Enum):
+    """What a check found. Never "passed", never "is private"."""
+
+    VIOLATION = "VIOLATION"
+    NO_VIOLATION_FOUND = "NO_VIOLATION_FOUND"
+    INCONCLUSIVE = "INCONCLUSIVE"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+@runtime_checkable
+class Claim(Protocol):
+    """A privacy statement. ``parameter`` is its strength, and ``at`` the same kind of claim at another strength."""
+
+    @property
+    def relation(self) -> Relation | None:
+        """The neighbouring relation it was made for, or None where it was not said."""
+
+    @property
+    def parameter(self) -> float:
+        """The number that grows as the claim weakens: epsilon, rho or mu."""
+
+    @property
+    def parameter_name(self) -> str:
+        """How that number is called."""
+
+    def at(self, parameter: float) -> Self:
+        """The same kind of claim, with that parameter."""
+
+    @overload
+    def delta(self, epsilon: float) -> float: ...
+    @overload
+    def delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def delta(self, epsilon: float | NDArray[np.float64]) -> float | NDArray[np.float64]:
+        """Largest hockey-stick divergence allowed at ``epsilon >= 0``."""
+
+    def is_at_least_as_strong_as(self, other: Claim) -> bool:
+        """Whether keeping this claim is known to imply keeping the other one."""
+
+
+class _Profile:
+    """What the claims share. Subclasses give ``_delta`` for an array of non-negative epsilons."""
+
+    __slots__ = ()
+
+    relation: Relation | None
+    parameter_name: str = "epsilon"
+
+    @property
+    def parameter(self) -> float:
+        return float(getattr(self, self.parameter_name))
+
+    def at(self, parameter: float) -> Self:
+        return replace(self, **{self.parameter_name: parameter})  # type: ignore[type-var]
+
+    _delta: Callable[[NDArray[np.float64]], NDArray[np.float64]]
+
+    @overload
+    def delta(self, epsilon: float) -> float: ...
+    @overload
+    def delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]: ...
+    def delta(self, epsilon: float | NDArray[np.float64]) -> float | NDArray[np.float64]:
+        """Largest hockey-stick divergence the claim allows at ``epsilon >= 0`` (a number, or elementwise)."""
+        grid = np.asarray(epsilon, dtype=np.float64)
+        if not (grid >= 0.0).all():  # also catches NaN
+            raise InvalidArgument(f"epsilon={epsilon!r} must be zero or positive; a privacy profile starts at 0.")
+        values = np.clip(self._delta(np.atleast_1d(grid)), 0.0, 1.0)
+        return float(values[0]) if grid.ndim == 0 else values.reshape(grid.shape)
+
+    def is_at_least_as_strong_as(self, other: Claim) -> bool:
+        """Whether keeping this claim is known to imply keeping ``other``.
+
+        The relation must be the same one, or not be named by ``other``. Claims of one kind compare by their
+        parameters; an (epsilon, delta) claim follows from any profile that is at most delta at epsilon, and pure DP
+        implies the moment claims through the known conversions. ``False`` means "not implied, as far as is known".
+
+        >>> PureDP(1.0).is_at_least_as_strong_as(ZeroConcentratedDP(0.5))
+        True
+        >>> ZeroConcentratedDP(0.5).is_at_least_as_strong_as(PureDP(1.0))
+        False
+        """
+        if other.relation is not None and other.relation is not self.relation:
+            return False
+        return _implies(self, other)
+
+
+@dataclass(frozen=True, slots=True)
+class PureDP(_Profile):
+    """epsilon-differential privacy: ``P(S) <= exp(epsilon) Q(S)`` for every event and both orders.
+
+    >>> PureDP(1.0)
+    PureDP(epsilon=1.0)
+    >>> round(PureDP(1.0).delta(0.0), 6)      # total variation tanh(1/2), reached by randomised response
+    0.462117
+    """
+
+    epsilon: float
+    relation: Relation | None = None
+
+    def __post_init__(self) -> None:
+        check_positive(epsilon=self.epsilon, hint=_did_you_mean_positive("PureDP", self.epsilon))
+
+    def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+        return _randomised_response_profile(self.epsilon, epsilon)
+
+    def __repr__(self) -> str:
+        return _readable(self)
+
+
+@dataclass(frozen=True, slots=True, init=False)
+class ApproxDP(_Profile):
+    """(epsilon, delta)-differential privacy: ``P(S) <= exp(epsilon) Q(S) + delta``, both orders.
+
+    The parameter ``delta`` is read back as ``claimed_delta``, because ``delta(epsilon)`` is the profile.
+
+    >>> claim = ApproxDP(1.0, 1e-5)
+    >>> claim
+    ApproxDP(epsilon=1.0, delta=1e-05)
+    >>> claim.delta(1.0), claim.delta(2.0)
+    (1e-05, 1e-05)
+    """
+
+    epsilon: float
+    claimed_delta: float
+    relation: Relation | None = None
+
+    def __init__(self, epsilon: float, delta: float, relation: Relation | None = None) -> None:
+        check_non_negative(epsilon=epsilon)
+        hint = "Use PureDP(epsilon) for delta = 0." if delta == 0 else ""
+        check_open_unit(delta=delta, hint=hint)
+        object.__setattr__(self, "epsilon", epsilon)
+        object.__setattr__(self, "claimed_delta", delta)
+        object.__setattr__(self, "relation", relation)
+
+    def at(self, parameter: float) -> Self:
+        """The same delta at another epsilon."""
+        return type(self)(parameter, self.claimed_delta, self.relation)
+
+    def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+        return self.claimed_delta + (1.0 - self.claimed_delta) * _randomised_response_profile(self.epsilon, epsilon)
+
+    def __repr__(self) -> str:
+        return _readable(self).replace("claimed_delta", "delta")
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianDP(_Profile):
+    """mu-Gaussian differential privacy: no easier to tell apart than N(0, 1) and N(mu, 1).
+
+    >>> round(GaussianDP(1.0).delta(1.0), 12)
+    0.126936737507
+    """
+
+    mu: float
+    relation: Relation | None = None
+    parameter_name = "mu"
+
+    def __post_init__(self) -> None:
+        check_positive(mu=self.mu)
+
+    def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+        return gaussian_delta(epsilon, self.mu)
+
+    def __repr__(self) -> str:
+        return _readable(self)
+
+
+@dataclass(frozen=True, slots=True)
+class ZeroConcentratedDP(_Profile):
+    """rho-zCDP: Renyi divergence of every order ``a > 1`` at most ``rho * a`` (Bun and Steinke 2016).
+
+    >>> ZeroConcentratedDP(0.1).delta(1.0) < 0.03
+    True
+    """
+
+    rho: float
+    relation: Relation | None = None
+    parameter_name = "rho"
+
+    def __post_init__(self) -> None:
+        check_positive(rho=self.rho)
+
+    def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+        return np.array([_best_order_delta(e, lambda a: self.rho * a, math.inf) for e in epsilon])
+
+    def __repr__(self) -> str:
+        return _readable(self)
+
+
+@dataclass(frozen=True, slots=True)
+class RenyiDP(_Profile):
+    """(order, epsilon)-Renyi differential privacy: Renyi divergence of that order at most ``epsilon`` (Mironov 2017).
+
+    >>> RenyiDP(order=8.0, epsilon=0.5)
+    RenyiDP(order=8.0, epsilon=0.5)
+    """
+
+    order: float
+    epsilon: float
+    relation: Relation | None = None
+
+    def __post_init__(self) -> None:
+        check_positive(order=self.order, epsilon=self.epsilon)
+        if self.order <= 1.0:
+            raise InvalidArgument(f"order={self.order!r} must be above 1; order 1 is the Kullback-Leibler divergence.")
+
+    def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+        # Renyi divergence grows with its order, so the claimed bound holds at every smaller order too.
+        return np.array([_best_order_delta(e, lambda _: self.epsilon, self.order) for e in epsilon])
+
+    def __repr__(self) -> str:
+        return _readable(self)
+
+
+def gaussian_delta(epsilon: NDArray[np.float64] | float, mu: float) -> NDArray[np.float64]:
+    """Hockey-stick divergence of N(mu, 1) from N(0, 1): ``Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu)``.
+
+    Written as ``Phi(a) (1 - exp(e + log Phi(b) - log Phi(a)))`` so that it keeps its relative accuracy far in the tail.
+    """
+    epsilon = np.asarray(epsilon, dtype=np.float64)
+    upper = log_ndtr(mu / 2.0 - epsilon / mu)
+    lower = log_ndtr(-mu / 2.0 - epsilon / mu)
+    return -np.exp(upper) * np.expm1(np.minimum(epsilon + lower - upper, 0.0))
+
+
+def _randomised_response_profile(claimed: float, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
+    """``(exp(claimed) - exp(e))_+ / (1 + exp(claimed))``, without overflow."""
+    return np.maximum(-np.expm1(np.minimum(epsilon - claimed, 0.0)), 0.0) / (1.0 + math.exp(-claimed))
+
+
+def _best_order_delta(epsilon: float, divergence: _Curve, largest: float) -> float:
+    """Smallest delta over the orders ``1 < a <= largest`` (Canonne, Kamath and Steinke 2020, proposition 12).
+
+    ``log delta(a) = (a - 1)(R(a) - epsilon) - log(a - 1) + a log(1 - 1/a)``. Any order gives a valid upper bound, so an
+    imperfect optimiser costs tightness, never validity. The search runs over ``t = log(a - 1)``, where the function is
+    smooth, from a coarse grid to a bracketed minimum. Total variation adds Bretagnolle-Huber at order 1, from
+    KL <= R(a) as a -> 1: ``delta(e) <= delta(0) <= sqrt(1 - exp(-KL))``.
+    """
+
+    def log_delta(t: float) -> float:
+        a = 1.0 + math.exp(t)
+        return math.exp(t) * (divergence(a) - epsilon) - t + a * (t - math.log(a))
+
+    top = math.log(largest - 1.0) if math.isfinite(largest) else 40.0
+    grid = np.linspace(-20.0, top, 121)
+    values = [log_delta(t) for t in grid]
+    best = int(np.argmin(values))
+    low, high = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
+    refined = minimize_scalar(log_delta, bounds=(low, high), method="bounded", options={"xatol": 1e-12})
+    bretagnolle_huber = math.sqrt(-math.expm1(-divergence(1.0)))
+    return min(1.0, math.exp(min(values[best], float(refined.fun), 0.0)), bretagnolle_huber)
+
+
+class _Curve(Protocol):
+    def __call__(self, order: float, /) -> float: ...
+
+
+def _implies(strong: Claim, weak: Claim) -> bool:
+    if isinstance(weak, ApproxDP):
+        return strong.delta(weak.epsilon) <= weak.claimed_delta
+    if isinstance(strong, RenyiDP) and isinstance(weak, RenyiDP):
+        return strong.order >= weak.order and strong.epsilon <= weak.epsilon
+    if type(strong) is type(weak):
+        return strong.parameter <= weak.parameter
+    if isinstance(weak, GaussianDP):
+        # Only a claim whose profile lies below everywhere; a leak of mass delta, or moments alone, never does.
+        return isinstance(strong, PureDP) and _pure_below_gaussian(strong.epsilon, weak.mu)
+    match strong, weak:
+        case PureDP(), ZeroConcentratedDP():
+            return strong.epsilon**2 / 2.0 <= weak.rho  # Bun and Steinke 2016, proposition 3.3
+        case PureDP(), RenyiDP():
+            return _pure_renyi(strong.epsilon, weak.order) <= weak.epsilon
+        case GaussianDP(), ZeroConcentratedDP():
+            return strong.mu**2 / 2.0 <= weak.rho
+        case GaussianDP(), RenyiDP():
+            return strong.mu**2 * weak.order / 2.0 <= weak.epsilon
+        case ZeroConcentratedDP(), RenyiDP():
+            return strong.rho * weak.order <= weak.epsilon
+    return False
+
+
+def _pure_below_gaussian(epsilon: float, mu: float) -> bool:
+    """Whether every epsilon-DP pair is mu-Gaussian private, decided by trade-off functions.
+
+    The worst epsilon-DP pair is randomised response: piecewise linear from (0, 1) through (v, v) to (1, 0), where
+    ``v = 1 / (1 + exp(epsilon))``. The Gaussian trade-off is convex with the same end points and meets the diagonal at
+    ``Phi(-mu/2)``, so it lies below everywhere exactly when it does at the vertex.
+    """
+    return -float(np.logaddexp(0.0, epsilon)) >= float(log_ndtr(-mu / 2.0))
+
+
+def _pure_renyi(epsilon: float, order: float) -> float:
+    """Largest Renyi divergence of an epsilon-DP pair: that of randomised response (Mironov 2017, proposition 3).
+
+    ``log[(exp(a e) + exp((1 - a) e)) / (1 + exp(e))] / (a - 1)``.
+    """
+    return float(np.logaddexp(order * epsilon, (1.0 - order) * epsilon) - np.logaddexp(0.0, epsilon)) / (order - 1.0)
+
+
+def _did_you_mean_positive(name: str, epsilon: object) -> str:
+    if isinstance(epsilon, int | float) and epsilon < 0:
+        return f"A claim of epsilon-DP needs epsilon > 0; did you mean {name}({-epsilon!r})?"
+    return ""
+
+
+def _readable(claim: object) -> str:
+    shown = [f"{name}={getattr(claim, name)!r}" for name in claim.__dataclass_fields__ if name != "relation"]  # type: ignore[attr-defined]
+    relation = getattr(claim, "relation", None)
+    if relation is not None:
+        shown.append(f"relation={relation.value!r}")
+    return f"{type(claim).__name__}({', '.join(shown)})"

@@ -1,0 +1,1 @@
+"""The black-box audit, in the order in which data flow."""

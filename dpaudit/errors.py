@@ -1,0 +1,51 @@
+"""What can go wrong, one class for each reader who has to act on it.
+
+All of them pickle (they cross executors), and every message says what, ``name=value``, what is allowed and what to do.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class DPAuditError(Exception):
+    """Base of everything dpaudit raises on purpose, except the two assertion errors below."""
+
+
+class InvalidArgument(DPAuditError, ValueError):
+    """An argument is outside what is allowed; the message names it and its value."""
+
+
+class RelationMismatch(InvalidArgument):
+    """A claim made for one neighbouring relation was paired with neighbours of another."""
+
+
+class MechanismError(DPAuditError):
+    """The mechanism broke the protocol: wrong number of outputs, changed its input, shares random state."""
+
+
+class LawError(DPAuditError):
+    """An output law is not a probability law, or two laws cannot be compared."""
+
+
+class MissingDependency(DPAuditError, ImportError):
+    """An optional library is needed; the message names the extra that installs it."""
+
+
+class _CarriesResult(AssertionError):
+    """An assertion that keeps the result it is about, through pickling too."""
+
+    def __init__(self, message: str, result: Any = None) -> None:
+        super().__init__(message, result)
+        self.result = result
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class PrivacyViolation(_CarriesResult):
+    """The mechanism leaks more than its claim allows. Prints the witness; ``.result`` has everything."""
+
+
+class Inconclusive(_CarriesResult):
+    """The budget ended with less power than was asked for."""

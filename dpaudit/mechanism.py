@@ -1,0 +1,278 @@
+"""What is audited: anything random that turns a data set into an output.
+
+The protocol is one method, ``sample(data, size, rng)``, which returns ``size`` independent outputs: a numpy array whose
+first axis has length ``size``, or any sequence of that length. An output may be anything: a float, an int, a string, a
+tuple, a dict, a list of varying length, None, NaN, an array. An exception is output too: see :class:`Raised`.
+
+Functions become mechanisms through :func:`batched` (``f(data, size, rng)``), :func:`per_release` (``f(data, rng)``),
+:func:`fresh` (a new instance for every release), or as they are (``f(data)``).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import random
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.errors import InvalidArgument, MechanismError
+from dpaudit.validation import check_count, check_generator, did_you_mean, shorten
+
+Outputs: TypeAlias = NDArray[Any] | Sequence[Any]
+
+
+@runtime_checkable
+class Mechanism(Protocol):
+    """Something random that turns a data set into outputs."""
+
+    def sample(self, data: Any, size: int, rng: np.random.Generator) -> Outputs:
+        """Return ``size`` independent outputs on ``data``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """The output of a release that raised an exception: its type, and its message with numbers and quoted text blanked.
+
+    Whether a release raises, and how, is visible to whoever asked, so it is part of what must be private.
+
+    >>> Raised.from_exception(ValueError("row 17 has age 212.5"))
+    Raised(type='ValueError', template='row # has age #')
+    """
+
+    type: str
+    template: str = ""
+
+    @classmethod
+    def from_exception(cls, error: Exception) -> Raised:
+        """Summarise an exception so that equal causes compare equal."""
+        kind = type(error)
+        name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+        return cls(name, _template(str(error)))
+
+    def __str__(self) -> str:
+        return f"raises {self.type}" + (f": {self.template}" if self.template else "")
+
+
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\b(?:nan|inf)\b")
+
+
+def _template(message: str, limit: int = 120) -> str:
+    return _NUMBER.sub("#", _QUOTED.sub("'...'", message))[:limit]
+
+
+@dataclass(frozen=True, slots=True)
+class Batched:
+    """A function ``f(data, size, rng)`` that returns ``size`` outputs at once."""
+
+    function: Callable[[Any, int, np.random.Generator], Outputs]
+
+    def sample(self, data: Any, size: int, rng: np.random.Generator) -> Outputs:
+        """Return the function's ``size`` outputs, having checked that it gave that many."""
+        check_generator(rng=rng)
+        return checked_outputs(self.function(data, size, rng), size)
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        return self.function
+
+
+@dataclass(frozen=True, slots=True)
+class PerRelease:
+    """A function ``f(data, rng)`` that returns one output; each call is one release."""
+
+    function: Callable[[Any, np.random.Generator], Any]
+
+    def sample(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
+        """Return one output per call; an exception is the output of its release."""
+        check_count(minimum=0, size=size)
+        check_generator(rng=rng)
+        return [_release(self.function, data, rng) for _ in range(size)]
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        return self.function
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A function ``f(data)`` with randomness of its own.
+
+    ``random`` and legacy ``numpy.random`` are seeded from ``rng`` for the length of one call to ``sample`` and restored
+    afterwards, so a function that uses them is reproducible and its two sides are independent. A function with other
+    entropy (``secrets``, a native library) stays valid, only not replayable.
+    """
+
+    function: Callable[[Any], Any]
+
+    def sample(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
+        """Return one output per call; an exception is the output of its release."""
+        check_count(minimum=0, size=size)
+        check_generator(rng=rng)
+        with seeded_globals(rng):
+            return [_release(self.function, data) for _ in range(size)]
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        return self.function
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """A mechanism made anew for every release, for those that keep state (budgets, caches, memoised answers)."""
+
+    make: Callable[[], Any]
+
+    def sample(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
+        """Make an instance per release and return the outputs."""
+        check_count(minimum=0, size=size)
+        check_generator(rng=rng)
+        with seeded_globals(rng):
+            return [_release(self._one, data, rng) for _ in range(size)]
+
+    def _one(self, data: Any, rng: np.random.Generator) -> Any:
+        instance = self.make()
+        if isinstance(instance, Mechanism):
+            return instance.sample(data, 1, rng)[0]
+        return instance(data)
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        return self.make
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A mechanism named ``"pkg.mod:make"``: made by calling ``make()`` where it is needed, so only the name travels."""
+
+    name: str
+
+    def sample(self, data: Any, size: int, rng: np.random.Generator) -> Outputs:
+        """Make the mechanism, once per process, and sample it."""
+        return _made(self.name).sample(data, size, rng)
+
+    def resolve(self) -> Mechanism:
+        """Return the mechanism that the name stands for."""
+        return _made(self.name)
+
+
+def batched(function: Callable[[Any, int, np.random.Generator], Outputs]) -> Batched:
+    """Wrap ``f(data, size, rng) -> outputs``, the fast way: ``size`` releases in one call.
+
+    >>> import numpy as np
+    >>> noisy_count = batched(lambda data, size, rng: len(data) + rng.laplace(size=size))
+    >>> noisy_count.sample([1, 2, 3], 4, np.random.default_rng(0)).shape
+    (4,)
+    """
+    return Batched(_callable(function))
+
+
+def per_release(function: Callable[[Any, np.random.Generator], Any]) -> PerRelease:
+    """Wrap ``f(data, rng) -> output``: one release per call.
+
+    >>> import numpy as np
+    >>> coin = per_release(lambda data, rng: bool(rng.random() < 0.5))
+    >>> len(coin.sample([], 3, np.random.default_rng(0)))
+    3
+    """
+    return PerRelease(_callable(function))
+
+
+def fresh(make: Callable[[], Any]) -> Fresh:
+    """Wrap ``make() -> mechanism or f(data)``: a new instance is made for every release."""
+    return Fresh(_callable(make))
+
+
+def as_mechanism(source: Any) -> Mechanism:
+    """Return a mechanism for whatever names or is one: an object with ``sample``, a function of the data, or a name.
+
+    >>> as_mechanism(len).sample([1, 2], 2, __import__("numpy").random.default_rng(0))
+    [2, 2]
+    """
+    if isinstance(source, str):
+        _made(source)
+        return Named(source)
+    if isinstance(source, type):
+        raise InvalidArgument(
+            f"mechanism={source!r} is a class; pass an instance, or dpaudit.fresh({source.__name__}) for one each time."
+        )
+    if isinstance(source, Mechanism):
+        return source
+    if callable(source):
+        return Plain(source)
+    raise InvalidArgument(
+        f"mechanism={shorten(source)} must have a method sample(data, size, rng), be a function of the data, "
+        "or a name 'package.module:factory'."
+    )
+
+
+def checked_outputs(outputs: Outputs, size: int) -> Outputs:
+    """Return ``outputs`` if there are exactly ``size`` of them."""
+    try:
+        count = len(outputs)
+    except TypeError:
+        raise MechanismError(
+            f"The mechanism returned {shorten(outputs)} for size={size}; it must return {size} outputs, as an array "
+            "whose first axis has that length or as a sequence. Wrap a function of one release with dpaudit.per_release."
+        ) from None
+    if count != size:
+        raise MechanismError(f"The mechanism returned {count} outputs for size={size}; it must return exactly {size}.")
+    return outputs
+
+
+@contextmanager
+def seeded_globals(rng: np.random.Generator) -> Iterator[None]:
+    """Seed ``random`` and legacy ``numpy.random`` from ``rng`` inside the block, and restore them after it."""
+    python_state = random.getstate()
+    numpy_state = np.random.get_state()  # noqa: NPY002 - the user's function may use it; we only shield it
+    seeds = rng.integers(0, 2**32, size=4, dtype=np.uint32)
+    random.seed(int.from_bytes(seeds.tobytes(), "little"))
+    np.random.seed(seeds)  # noqa: NPY002
+    try:
+        yield
+    finally:
+        random.setstate(python_state)
+        np.random.set_state(numpy_state)  # noqa: NPY002
+
+
+def _release(function: Callable[..., Any], *arguments: Any) -> Any:
+    # An Exception is what the caller of the release would see; KeyboardInterrupt and SystemExit are not outputs.
+    try:
+        return function(*arguments)
+    except Exception as error:
+        return Raised.from_exception(error)
+
+
+def _callable(function: Any) -> Any:
+    if not callable(function):
+        raise InvalidArgument(f"function={shorten(function)} must be callable.")
+    return function
+
+
+@functools.cache
+def _made(name: str) -> Mechanism:
+    """Import ``"pkg.mod:make"``, call it, and see the result as a mechanism."""
+    module_name, colon, attribute = name.partition(":")
+    if not colon or not module_name or not attribute:
+        raise InvalidArgument(f"mechanism={name!r} must look like 'package.module:factory'.")
+    try:
+        module = importlib.import_module(module_name)
+    except ImportError as error:
+        raise InvalidArgument(f"mechanism={name!r}: cannot import {module_name!r} ({error}).") from error
+    factory = getattr(module, attribute, None)
+    if factory is None:
+        known = [word for word in vars(module) if not word.startswith("_")]
+        raise InvalidArgument(
+            f"mechanism={name!r}: {module_name} has no {attribute!r}.{did_you_mean(attribute, known)}"
+        )
+    made = factory if isinstance(factory, Mechanism) and not isinstance(factory, type) else factory()
+    if isinstance(made, str):
+        raise InvalidArgument(f"mechanism={name!r} must make a mechanism, not the string {made!r}.")
+    return as_mechanism(made)
