@@ -1,1 +1,104 @@
-"""Find out whether code that claims to be differentially private really is."""
+"""Find out whether code that claims to be differentially private really is.
+
+The front door: :func:`audit`, :func:`assert_private`, :class:`Audit` (black box, with a stated error probability),
+:func:`verify` (exact laws), :func:`check_sensitivity` (deterministic), the claims, and the wrappers that make a mechanism of
+a function. Everything is imported on first use, so that ``import dpaudit`` costs next to nothing (PEP 562).
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpaudit import accuracy, anonymity, exact, neighbours
+    from dpaudit.claims import (
+        ApproxDP,
+        Claim,
+        GaussianDP,
+        PureDP,
+        Relation,
+        RenyiDP,
+        Verdict,
+        ZeroConcentratedDP,
+    )
+    from dpaudit.engine.audit import Audit, assert_private, audit
+    from dpaudit.engine.result import Channel, Result, Witness
+    from dpaudit.errors import DPAuditError, Inconclusive, InvalidArgument, MechanismError, PrivacyViolation
+    from dpaudit.exact.verify import verify
+    from dpaudit.mechanism import Mechanism, Raised, batched, fresh, per_release
+    from dpaudit.sensitivity import check_sensitivity, estimate_sensitivity
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "dpaudit.claims": (
+        "ApproxDP",
+        "Claim",
+        "GaussianDP",
+        "PureDP",
+        "Relation",
+        "RenyiDP",
+        "Verdict",
+        "ZeroConcentratedDP",
+    ),
+    "dpaudit.engine.audit": ("Audit", "assert_private", "audit"),
+    "dpaudit.engine.result": ("Channel", "Result", "Witness"),
+    "dpaudit.errors": ("DPAuditError", "Inconclusive", "InvalidArgument", "MechanismError", "PrivacyViolation"),
+    "dpaudit.exact.verify": ("verify",),
+    "dpaudit.mechanism": ("Mechanism", "Raised", "batched", "fresh", "per_release"),
+    "dpaudit.sensitivity": ("check_sensitivity", "estimate_sensitivity"),
+}
+_WHERE = {name: module for module, names in _HOME.items() for name in names}
+_ROOMS = ("accuracy", "anonymity", "exact", "neighbours")
+
+__all__ = [
+    "ApproxDP",
+    "Audit",
+    "Channel",
+    "Claim",
+    "DPAuditError",
+    "GaussianDP",
+    "Inconclusive",
+    "InvalidArgument",
+    "Mechanism",
+    "MechanismError",
+    "PrivacyViolation",
+    "PureDP",
+    "Raised",
+    "Relation",
+    "RenyiDP",
+    "Result",
+    "Verdict",
+    "Witness",
+    "ZeroConcentratedDP",
+    "accuracy",
+    "anonymity",
+    "assert_private",
+    "audit",
+    "batched",
+    "check_sensitivity",
+    "estimate_sensitivity",
+    "exact",
+    "fresh",
+    "neighbours",
+    "per_release",
+    "verify",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _WHERE:
+        value = getattr(importlib.import_module(_WHERE[name]), name)
+    elif name in _ROOMS:
+        value = importlib.import_module(f"dpaudit.{name}")
+    else:
+        from dpaudit.validation import did_you_mean
+
+        raise AttributeError(f"module 'dpaudit' has no attribute {name!r}.{did_you_mean(name, __all__)}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

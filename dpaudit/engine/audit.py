@@ -1,0 +1,143 @@
+"""The front door: run an audit, assert that it finds nothing, or keep its definition for later."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from dpaudit.claims import Claim, Verdict
+from dpaudit.engine.options import Options
+from dpaudit.engine.result import Channel, Result
+from dpaudit.engine.run import Run
+from dpaudit.errors import Inconclusive, InvalidArgument, PrivacyViolation
+from dpaudit.neighbours import Neighbours, fixed
+from dpaudit.validation import check_choice, shorten
+
+
+def audit(
+    mechanism: Any,
+    claim: Claim,
+    neighbours: Neighbours | Sequence[tuple[Any, Any]],
+    *,
+    name: str | None = None,
+    **options: Any,
+) -> Result:
+    """Look for a violation of ``claim`` by running the mechanism, and lower-bound its true epsilon.
+
+    Parameters
+    ----------
+    mechanism
+        An object with ``sample(data, size, rng)``, any function ``f(data)``, a name ``"package.module:factory"``, or what
+        ``dpaudit.batched``, ``per_release`` and ``fresh`` make.
+    claim
+        ``PureDP``, ``ApproxDP``, ``GaussianDP``, ``ZeroConcentratedDP`` or ``RenyiDP``.
+    neighbours
+        Where to look: made by ``dpaudit.neighbours``, or a list of pairs.
+    samples
+        Budget: outputs of both sides, all pairs, learning included. Finding a smaller witness comes on top.
+    seconds
+        Budget of time; the audit ends within a tenth of it, or one call of the mechanism.
+    alpha
+        Probability that a mechanism that keeps its claim is reported as a violation, over the whole run: all pairs,
+        both directions, all events, all looks.
+    seed
+        Root of all random numbers (None: a fresh one, which the result names).
+    channel
+        ``"value"`` (default), ``"representation"`` (the bits of floats) or ``"timing"``; each has its own alpha.
+    executor
+        Any ``concurrent.futures.Executor``.
+    pairs
+        How many pairs of data sets compete.
+    power
+        INCONCLUSIVE unless an event of probability 0.1 at this multiple of the claim would have been caught.
+    until
+        ``"violation"``: stop as soon as the claim is refuted. ``"budget"``: go on for the best lower bound.
+
+    Returns
+    -------
+    Result
+        Verdict, ``epsilon_lower``, the witness, and what would have been detected.
+
+    Examples
+    --------
+    >>> import dpaudit
+    >>> half_noise = dpaudit.batched(lambda data, size, rng: len(data) + rng.laplace(scale=0.5, size=size))
+    >>> result = dpaudit.audit(half_noise, dpaudit.PureDP(1.0), [([], [1])], seed=0)
+    >>> result.verdict
+    <Verdict.VIOLATION: 'VIOLATION'>
+    >>> result.epsilon_lower >= 1.0
+    True
+    """
+    if isinstance(options.get("channel"), str):
+        check_choice([channel.value for channel in Channel], channel=options["channel"])
+        options["channel"] = Channel(options["channel"])
+    unknown = sorted(set(options) - set(Options.__dataclass_fields__))
+    if unknown:
+        check_choice(sorted(Options.__dataclass_fields__), option=unknown[0])
+    chosen = Options(**options)
+    return Run(mechanism, claim, _as_neighbours(neighbours), chosen, name or name_of(mechanism)).result()
+
+
+def assert_private(
+    mechanism: Any,
+    claim: Claim,
+    neighbours: Neighbours | Sequence[tuple[Any, Any]],
+    *,
+    allow_inconclusive: bool = False,
+    **options: Any,
+) -> Result:
+    """Audit, and raise :class:`PrivacyViolation` with the witness, or :class:`Inconclusive`; otherwise return the result."""
+    result = audit(mechanism, claim, neighbours, **options)
+    if result.verdict is Verdict.VIOLATION:
+        raise PrivacyViolation(str(result), result)
+    if result.verdict is Verdict.INCONCLUSIVE and not allow_inconclusive:
+        raise Inconclusive(str(result), result)
+    return result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Audit:
+    """A definition of an audit: what ``dpaudit run`` and the pytest plugin collect.
+
+    ``expect`` turns it into an examination: an unmet expectation fails.
+    """
+
+    name: str
+    mechanism: Any
+    claim: Claim
+    neighbours: Any  # Neighbours, or a function that makes them
+    options: dict[str, Any] = field(default_factory=dict)
+    expect: Verdict | str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.expect, str):
+            check_choice([verdict.value for verdict in Verdict], expect=self.expect)
+            object.__setattr__(self, "expect", Verdict(self.expect))
+
+    def run(self, **overrides: Any) -> Result:
+        """Run it, with options replaced where given."""
+        where = self.neighbours() if callable(self.neighbours) else self.neighbours
+        return audit(self.mechanism, self.claim, where, name=self.name, **{**self.options, **overrides})
+
+    def met(self, result: Result) -> bool:
+        """Whether the result is what was expected (without expectation: no violation, and conclusive)."""
+        return result.verdict is (self.expect or Verdict.NO_VIOLATION_FOUND)
+
+
+def name_of(mechanism: Any) -> str:
+    """A readable name for whatever is audited."""
+    if isinstance(mechanism, str):
+        return mechanism
+    inner = getattr(mechanism, "__wrapped__", mechanism)
+    return getattr(inner, "__qualname__", None) or type(inner).__name__
+
+
+def _as_neighbours(neighbours: Any) -> Neighbours:
+    if isinstance(neighbours, Neighbours):
+        return neighbours
+    if isinstance(neighbours, list | tuple):
+        return fixed(neighbours)
+    raise InvalidArgument(
+        f"neighbours={shorten(neighbours)} must come from dpaudit.neighbours, or be a list of pairs (data, neighbour)."
+    )

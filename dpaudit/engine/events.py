@@ -1,0 +1,219 @@
+"""Events a person can read: chosen on the past, the simplest that still shows the leak, and testable one output at a time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.engine.evidence import Points, choose_events, natural_order, sorted_order
+from dpaudit.engine.learning import Sides
+from dpaudit.engine.outputs import Encoded
+from dpaudit.engine.partition import Line, line_from
+from dpaudit.engine.scores import Column, Linear, Lookup, NaiveBayes
+from dpaudit.engine.views import Block, RecordView, ScoreView, ShapeView, ValueView, View
+
+Mask: TypeAlias = NDArray[np.bool_]
+
+SIMPLE_ENOUGH = 0.6  # a simpler event wins if it keeps this share of the best advantage in standard errors
+CLEAR = 6.0  # so many standard errors are enough for any event
+MOST_COORDINATES = 64
+READABLE_CELLS = 24
+DIGITS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A union of cells of one view."""
+
+    view: View
+    cells: Mask
+    labels: Mapping[int, str]
+    swapped: bool = False  # likelier on the neighbour than on the data
+
+    def contains(self, batch: Encoded) -> Mask:
+        """Which outputs are in the event."""
+        return np.asarray(self.cells[self.view.locate(batch)])
+
+    def __str__(self) -> str:
+        return self.view.describe(self.cells, self.labels)
+
+    def code(self) -> tuple[str, str]:
+        """Python source for it: definitions, and an expression in ``output`` (both empty where there is none)."""
+        return _code(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """An event with its advantage in standard errors, and how hard it is to read."""
+
+    event: Event
+    score: float
+    complexity: float
+
+
+def simplest(sides: Sides, views: Sequence[View], points: Points, labels: Mapping[int, str]) -> Event | None:
+    """The simplest event that keeps most of the best advantage on these outputs."""
+    offers = [offer for view in _with_coordinates(sides, views) for offer in _offers(view, sides, points, labels)]
+    if not offers:
+        return None
+    enough = min(SIMPLE_ENOUGH * max(offer.score for offer in offers), CLEAR)
+    good = [offer for offer in offers if offer.score >= enough]
+    return min(good, key=lambda offer: (offer.complexity, -offer.score)).event
+
+
+def _with_coordinates(sides: Sides, views: Sequence[View]) -> Iterator[View]:
+    """The views with cuts that a person can read, and every coordinate by itself."""
+    for view in views:
+        match view:
+            case ValueView():
+                lines = tuple(
+                    None if line is None else _readable(_column(sides, code))
+                    for code, line in zip(view.codes.keys, view.lines, strict=True)
+                )
+                yield ValueView(view.codes, lines)
+            case ScoreView():
+                yield ScoreView(view.name, view.score, _readable([view.score(batch) for batch in sides]))
+            case _:
+                yield view
+    width = sides[0].values.shape[1]
+    if width > 1:
+        for index in range(min(width, MOST_COORDINATES)):
+            score = Column(index)
+            yield ScoreView(f"output[{index}]", score, _readable([score(batch) for batch in sides]))
+
+
+def _column(sides: Sides, code: np.uint64) -> list[NDArray[np.float64]]:
+    return [batch.values[batch.codes == code, 0] for batch in sides]
+
+
+def _readable(values: Sequence[NDArray[np.float64]]) -> Line:
+    """Cuts rounded to a few digits of the spread; exact values stay exact."""
+    line = line_from(np.concatenate(values), resolution=READABLE_CELLS)
+    inner = line.cuts[1:-1]
+    exact = np.zeros(inner.size, dtype=bool)
+    exact[:-1] |= np.nextafter(inner[:-1], np.inf) == inner[1:]
+    exact[1:] |= exact[:-1].copy() & (np.nextafter(inner[:-1], np.inf) == inner[1:])
+    spread = float(np.subtract(*np.quantile(inner, [0.9, 0.1]))) if inner.size > 1 else 1.0
+    digits = DIGITS - 1 - math.floor(math.log10(spread)) if spread > 0.0 and math.isfinite(spread) else DIGITS
+    rounded = np.where(exact, inner, np.round(inner, min(max(digits, -300), 300)))
+    return Line(np.unique(np.concatenate([line.cuts[:1], rounded, line.cuts[-1:]])))
+
+
+def _offers(view: View, sides: Sides, points: Points, labels: Mapping[int, str]) -> Iterator[Offer]:
+    counts = np.stack([view.count(Block(batch)) for batch in sides])
+    if counts.shape[1] < 2 or counts.sum(axis=1).min() == 0:
+        return
+    orders = [natural_order(counts)] if view.ordered else []
+    if not isinstance(view, ScoreView):  # a union of intervals of a score tells nobody anything
+        orders.append(sorted_order(counts))
+    for order in orders:
+        choice = choose_events(counts, order, points)
+        for swapped, sizes, scores in (
+            (False, choice.right, choice.right_score),
+            (True, choice.left, choice.left_score),
+        ):
+            point = int(np.argmax(scores))
+            cells = np.zeros(counts.shape[1], dtype=bool)
+            chosen = order[: sizes[point]] if swapped else order[order.size - sizes[point] :]
+            cells[chosen] = True
+            if view.ordered:
+                _absorb_empty(cells, counts)
+            event = Event(view, cells, labels, swapped)
+            yield Offer(event, float(scores[point]), _complexity(view, str(event)))
+
+
+def _absorb_empty(cells: Mask, counts: NDArray[np.int64]) -> None:
+    """Empty cells belong to whatever surrounds them, so that intervals join."""
+    empty = counts.sum(axis=0) == 0
+    for cell in np.flatnonzero(empty):
+        if 0 < cell < cells.size - 2:
+            cells[cell] = cells[cell - 1]
+
+
+def _complexity(view: View, text: str) -> float:
+    pieces = text.count(" or ") + text.count(" <= ") + (3 if "not seen while learning" in text else 0)
+    learned = 20 if isinstance(view, ScoreView) and not isinstance(view.score, Column) else 0
+    return pieces + learned + (1 if isinstance(view, ScoreView) else 0) + len(text) / 1000.0
+
+
+def _code(event: Event) -> tuple[str, str]:
+    view, cells = event.view, event.cells
+    match view:
+        case ValueView():
+            return "", _value_code(view, cells, event.labels)
+        case ShapeView():
+            chosen = [event.labels.get(int(code), "") for code in view.table.keys[cells[:-1]]]
+            return "", "" if cells[-1] or "" in chosen else f"structure(output) in {chosen!r}"
+        case RecordView(floats=True):
+            inside = [key.item() for key in view.table.keys[cells[:-1] == (not cells[-1])]]
+            return "", f"output {'not in' if cells[-1] else 'in'} {inside!r}"
+        case ScoreView(score=Column() as column):
+            return "", _line_code(view.line, cells, f"numbers(output)[{column.index}]")
+        case ScoreView(score=Linear() as linear):
+            weights = linear.weights.tolist()
+            body = f"    return sum(w * x for w, x in zip({weights!r}, numbers(output))) - {linear.offset!r}\n"
+            return f"def score(output):\n{body}", _line_code(view.line, cells, "score(output)")
+        case ScoreView(score=NaiveBayes() as bayes) if bayes.codes.keys.size == 1:
+            return _naive_bayes_code(bayes), _line_code(view.line, cells, "score(output)")
+    return "", ""
+
+
+def _line_code(line: Line, cells: Mask, name: str) -> str:
+    parts = [
+        part.replace("== inf", "== float('inf')").replace("== -inf", "== float('-inf')")
+        for part in line.describe(cells, name)
+    ]
+    parts = [f"{name} != {name}" if part.endswith("is NaN") else part for part in parts]
+    return " or ".join(f"{name} == {name}" if part.endswith("is a number") else part for part in parts)
+
+
+def _value_code(view: ValueView, cells: Mask, labels: Mapping[int, str]) -> str:
+    parts: list[str] = []
+    offset = 0
+    for code, line in zip(view.codes.keys, view.lines, strict=True):
+        label = labels.get(int(code), "")
+        width = 1 if line is None else line.cells
+        chosen = cells[offset : offset + width]
+        offset += width
+        if not chosen.any():
+            continue
+        if line is None or chosen.all():
+            parts.append(f"structure(output) == {label!r}")
+        elif len(view.lines) == 1 and label in ("float", "int", "bool"):
+            parts.append(_line_code(line, chosen, "output"))
+        else:
+            inside = _line_code(line, chosen, "numbers(output)[0]")
+            parts.append(f"structure(output) == {label!r} and ({inside})")
+    return "" if cells[-1] else " or ".join(parts)
+
+
+def _naive_bayes_code(score: NaiveBayes) -> str:
+    tables = [_steps(lookup) for lookup in score.columns]
+    lines = ["import bisect", "", f"TABLES = {tables!r}", "", "def score(output):", "    values = numbers(output)"]
+    if score.differences:
+        lines.append("    values = [b - a for a, b in zip([0.0, *values], values)]")
+    lines.append("    total = 0.0")
+    lines.append("    for x, (cuts, heights, at_nan) in zip(values, TABLES):")
+    lines.append("        total += at_nan if x != x else heights[bisect.bisect_right(cuts, x)]")
+    return "\n".join([*lines, "    return total", ""])
+
+
+def _steps(lookup: Lookup) -> tuple[list[float], list[float], float]:
+    """A lookup as cuts and heights, equal neighbours joined."""
+    change = np.flatnonzero(np.diff(lookup.table)) + 1
+    cuts = lookup.low + change / lookup.inverse_width
+    heights = lookup.table[np.concatenate(([0], change))]
+    return cuts.round(9).tolist(), heights.round(9).tolist(), lookup.at_nan
+
+
+def observed_epsilon(in_data: int, in_neighbour: int, trials: int, delta: float) -> float:
+    """Log-ratio of the observed shares at ``delta``; infinite where the neighbour never showed the event."""
+    share = in_data / trials - delta
+    if share <= 0.0:
+        return 0.0
+    return math.inf if in_neighbour == 0 else math.log(share / (in_neighbour / trials))

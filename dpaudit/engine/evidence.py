@@ -1,0 +1,324 @@
+r"""The e-process: wealth that grows only where a claim is false.
+
+Setting. P and Q are the output laws on two neighbouring data sets D and D'. A claim is a set of points (epsilon, delta),
+each saying that for every event S
+
+    P(S) <= c Q(S) + delta    and    Q(S) <= c P(S) + delta,        c = exp(epsilon).                              (H0)
+
+A round draws b outputs from P and, independently, b from Q. Everything below is a function of *earlier* rounds only,
+so given the past it is a constant.
+
+Bets. Let R and L be disjoint events, wR, wL >= 0, and m1 + m0 = delta (wR + wL). Put
+
+    f1 = 1 + u (wR 1_R - c wL 1_L - m1)   on outputs of D,
+    f0 = 1 + u (wL 1_L - c wR 1_R - m0)   on outputs of D',
+
+with u small enough that both are positive. Then
+
+    E_P f1 + E_Q f0 - 2 = u [ wR (P(R) - c Q(R) - delta) + wL (Q(L) - c P(L) - delta) ] <= 0   under H0,
+
+so E_P f1 * E_Q f0 <= 1 by the inequality of arithmetic and geometric means, and since the draws are independent the
+product over b draws *of each side* has conditional mean (E_P f1 * E_Q f0)^b <= 1. Equal numbers on both sides are needed:
+that is why rounds are made of equal blocks and :class:`Record` refuses anything else.
+
+The isotonic expert (delta = 0 only) multiplies, for an output in cell j, by h(x) / clip(h(x), 1 - s, s) with x the
+predicted probability of the side the output came from and s = c / (1 + c). If the prediction pi exceeds s the factors are
+pi / s for D and (1 - pi) / (1 - s) for D', and P_j pi / s + Q_j (1 - pi) / (1 - s) <= P_j + Q_j is equivalent to
+P_j <= c Q_j; the mirrored case is the same and in between both factors are 1. Summing over cells, E_P + E_Q <= 2.
+
+Mixtures. Each bettor (expert, bet size) therefore has a nonnegative supermartingale that starts from 1, and so does the
+average with weights fixed before the first bet: experts that appear later own a share of a reserve from the start. By
+Ville's inequality P(the wealth ever reaches 1 / alpha) <= alpha under H0. A claim with several points averages their
+wealth, and so do several pairs of data sets (see ``search``), because the average of supermartingales is one.
+
+Bound. The wealth against (g, delta) is a supermartingale for every mechanism whose true epsilon is at most g. Reading the
+grid upwards and stopping at the first point that is not rejected needs no correction: to report more than the truth, the
+first grid point above the truth must be rejected, which has probability at most alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.errors import DPAuditError
+from dpaudit.validation import check_count
+
+Floats: TypeAlias = NDArray[np.float64]
+Counts: TypeAlias = NDArray[np.int64]
+
+SHRINKAGE = 0.7  # standard errors taken off an estimated advantage before it is acted upon
+RESERVE = 0.1  # share of the capital kept for experts that appear after the first bet
+LEAST_WEIGHT = 0.02  # a side whose weight is below this fraction of the other's does not bet
+ISOTONIC_BETS = np.array([0.25, 0.5, 1.0])
+
+
+def bet_sizes(samples: int) -> Floats:
+    """Fractions of the largest admissible bet, geometric, fixed by the budget before anything is sampled.
+
+    The smallest must fall with the budget: fixed small bets cap the bound (a bet that is right by a margin of z standard
+    errors wants a size of about z / sqrt(samples)).
+
+    >>> bet_sizes(1000)[[0, -1]].round(4)
+    array([0.003, 0.97 ])
+    """
+    check_count(samples=samples)
+    smallest = min(0.003, 0.1 / math.sqrt(samples))
+    count = 14 + max(0, math.ceil(math.log2(0.003 / smallest)))
+    return np.geomspace(max(smallest, 1e-6), 0.97, count)
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """The (epsilon, delta) points that are bet against, each with its own wealth."""
+
+    epsilon: Floats
+    delta: Floats
+
+    def __len__(self) -> int:
+        return int(self.epsilon.size)
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[float, float]]) -> Points:
+        """Collect ``(epsilon, delta)`` pairs."""
+        array = np.array(list(pairs), dtype=np.float64).reshape(-1, 2)
+        return cls(array[:, 0].copy(), array[:, 1].copy())
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One settled round of one view: cell counts of the past, on which bets rest, and of the new outputs.
+
+    ``ordered`` says whether neighbouring cells are neighbours in value.
+    """
+
+    view: str
+    past: Counts  # (2, cells): side D, side D'
+    new: Counts  # (2, cells)
+    ordered: bool
+
+    def __post_init__(self) -> None:
+        sizes = self.new.sum(axis=1)
+        if sizes[0] != sizes[1]:
+            raise DPAuditError(f"A round must draw as many outputs from D as from D', not {sizes[0]} and {sizes[1]}.")
+        if (self.new < 0).any() or (self.past < 0).any():
+            raise DPAuditError("A cell count is negative; the partition and its counts do not belong together.")
+
+
+class Wealth:
+    """Log-wealth against each point, over all experts and bet sizes, as rounds are settled."""
+
+    def __init__(self, points: Points, bets: Floats) -> None:
+        self.points = points
+        self.bets = bets
+        self._experts: dict[tuple[str, str], Floats] = {}
+        self._share: dict[tuple[str, str], float] = {}
+        self._cash = RESERVE
+        self._late = 0
+
+    def settle(self, records: Sequence[Record]) -> Floats:
+        """Update with one round (a record per view) and return the log-wealth against each point."""
+        gains = [
+            ((record.view, expert), gain)
+            for record in records
+            for expert, gain in expert_gains(record, self.points, self.bets)
+        ]
+        self._admit([key for key, _ in gains if key not in self._experts])
+        for key, gain in gains:
+            self._experts[key] = self._experts[key] + gain
+        return self.log_wealth()
+
+    def _admit(self, newcomers: list[tuple[str, str]]) -> None:
+        if not newcomers:
+            return
+        first = not self._experts
+        for key in newcomers:
+            if first:
+                share = (1.0 - RESERVE) / len(newcomers)
+            else:
+                self._late += 1
+                share = RESERVE / (self._late * (self._late + 1))
+                self._cash -= share
+            self._share[key] = share
+            width = ISOTONIC_BETS.size if key[1] == "isotonic" else self.bets.size
+            self._experts[key] = np.zeros((len(self.points), width))
+
+    def log_wealth(self) -> Floats:
+        """Log of the capital, cash included; zero before the first bet."""
+        if not self._experts:
+            return np.zeros(len(self.points))
+        parts = [math.log(self._share[key]) + _log_mean_exp(gain) for key, gain in self._experts.items()]
+        total = np.logaddexp.reduce([*parts, np.full(len(self.points), math.log(max(self._cash, 1e-300)))], axis=0)
+        if not np.isfinite(total).all():
+            # A NaN would compare false with every threshold and hide a violation.
+            raise DPAuditError("The wealth of the audit is not finite; this is a defect of dpaudit, please report it.")
+        return np.asarray(total, dtype=np.float64)
+
+    def leading_expert(self, point: int = 0) -> tuple[str, str] | None:
+        """(view, expert) with the largest wealth against a point."""
+        if not self._experts:
+            return None
+        return max(self._experts, key=lambda key: float(_log_mean_exp(self._experts[key])[point]))
+
+
+def expert_gains(record: Record, points: Points, bets: Floats) -> Iterator[tuple[str, Floats]]:
+    """Log-gain of every expert in one round, shape (points, bet sizes). Bets use ``record.past`` alone."""
+    usable = record.past.sum(axis=1).min() > 0 and record.past.shape[1] > 1
+    if not usable:
+        return
+    if record.ordered:
+        order = natural_order(record.past)
+        yield "natural", _two_sided_gain(record, order, points, bets)
+        if (points.delta == 0.0).any():
+            # With delta > 0 the isotonic factors are not valid bets; such points keep their stake.
+            yield "isotonic", _isotonic_gain(record, order, points)
+    yield "sorted", _two_sided_gain(record, sorted_order(record.past), points, bets)
+
+
+def natural_order(past: Counts) -> NDArray[np.intp]:
+    """Cells in value order, turned so that D is the heavier at the end."""
+    cells = past.shape[1]
+    share = past / past.sum(axis=1, keepdims=True)
+    middle = np.cumsum(share, axis=1) - share / 2.0
+    # P(output of D exceeds output of D'), ties counted half.
+    forward = float((share[0] * middle[1]).sum()) >= 0.5
+    return np.arange(cells) if forward else np.arange(cells)[::-1]
+
+
+def sorted_order(past: Counts) -> NDArray[np.intp]:
+    """Cells by their log-likelihood ratio, drawn towards zero by ``SHRINKAGE`` standard errors."""
+    return np.argsort(shrunk_log_ratio(past), kind="stable")
+
+
+def shrunk_log_ratio(past: Counts) -> Floats:
+    """Log of P_j / Q_j per cell, shrunk towards zero; zero where the data say nothing."""
+    smooth = past + 0.5
+    log_ratio = np.log(smooth[0] / smooth[1]) - math.log((past[0].sum() + 1.0) / (past[1].sum() + 1.0))
+    error = np.sqrt(1.0 / smooth[0] + 1.0 / smooth[1])
+    return np.asarray(np.sign(log_ratio) * np.maximum(np.abs(log_ratio) - SHRINKAGE * error, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The events an order offers, per point: R = its last ``right`` cells, L = its first ``left`` cells."""
+
+    right: NDArray[np.intp]
+    left: NDArray[np.intp]
+    right_score: Floats
+    left_score: Floats
+    right_weight: Floats
+    left_weight: Floats
+    right_centre: Floats
+    left_centre: Floats
+
+
+def choose_events(past: Counts, order: NDArray[np.intp], points: Points) -> Choice:
+    """Pick R and L from the past: the sets with the largest estimated advantage in standard errors."""
+    totals = past.sum(axis=1)
+    upper = np.cumsum(past[:, order[::-1]], axis=1)
+    lower = np.cumsum(past[:, order], axis=1)
+    c = np.exp(points.epsilon)[:, None]
+    delta = points.delta[:, None]
+    right, right_score, right_scale, right_centre = _best_set(upper[0], upper[1], totals, c, delta)
+    left, left_score, left_scale, left_centre = _best_set(lower[1], lower[0], totals[::-1], c, delta)
+    right_weight = np.maximum(right_score, 0.0) / right_scale
+    left_weight = np.maximum(left_score, 0.0) / left_scale
+    overlap = right + left > order.size
+    right_weight = np.where(overlap & (left_score > right_score), 0.0, right_weight)
+    left_weight = np.where(overlap & (left_score <= right_score), 0.0, left_weight)
+    largest = np.maximum(right_weight, left_weight)
+    idle = largest <= 0.0
+    right_weight = np.where(idle, (right_score >= left_score).astype(float), right_weight)
+    left_weight = np.where(idle, (right_score < left_score).astype(float), left_weight)
+    largest = np.where(idle, 1.0, largest)
+    right_weight, left_weight = right_weight / largest, left_weight / largest
+    right_weight = np.where(right_weight < LEAST_WEIGHT, 0.0, right_weight)
+    left_weight = np.where(left_weight < LEAST_WEIGHT, 0.0, left_weight)
+    return Choice(right, left, right_score, left_score, right_weight, left_weight, right_centre, left_centre)
+
+
+def _best_set(
+    heavy: Counts, light: Counts, totals: Counts, c: Floats, delta: Floats
+) -> tuple[NDArray[np.intp], Floats, Floats, Floats]:
+    """Size, score, standard deviation and centre of the prefix with the best score, for each point."""
+    p = (heavy + 0.5) / (totals[0] + 1.0)
+    q = (light + 0.5) / (totals[1] + 1.0)
+    variance = p * (1.0 - p) + (c * c) * (q * (1.0 - q))
+    gap = p - c * q - delta
+    score = gap * np.sqrt(float(totals.min()) / variance) - SHRINKAGE
+    best = np.argmax(score, axis=1)
+    rows = np.arange(score.shape[0])
+    p, q = p[best], q[best]
+    centre = 0.5 * (q + np.maximum(p - delta[:, 0], 0.0) / c[:, 0])
+    return best + 1, score[rows, best], np.sqrt(variance[rows, best]), centre
+
+
+def _two_sided_gain(record: Record, order: NDArray[np.intp], points: Points, bets: Floats) -> Floats:
+    choice = choose_events(record.past, order, points)
+    upper = np.concatenate([np.zeros((2, 1), np.int64), np.cumsum(record.new[:, order[::-1]], axis=1)], axis=1)
+    lower = np.concatenate([np.zeros((2, 1), np.int64), np.cumsum(record.new[:, order], axis=1)], axis=1)
+    total = int(record.new[0].sum())
+    in_right = np.where(choice.right_weight > 0.0, upper[:, choice.right], 0)
+    in_left = np.where(choice.left_weight > 0.0, lower[:, choice.left], 0)
+
+    c, delta = np.exp(points.epsilon), points.delta
+    w_right, w_left = choice.right_weight, choice.left_weight
+    m1 = w_right * (c * choice.right_centre + delta) - w_left * c * choice.left_centre
+    m0 = w_left * (c * choice.left_centre + delta) - w_right * c * choice.right_centre
+    zero = np.zeros_like(c)
+    # Rows: D in R, D in L, D elsewhere; D' in R, D' in L, D' elsewhere.
+    step = np.stack([w_right - m1, -c * w_left - m1, zero - m1, -c * w_right - m0, w_left - m0, zero - m0])
+    present = np.stack([w_right > 0, w_left > 0, w_right >= 0] * 2)
+    worst = np.max(np.where(present, -step, -np.inf), axis=0)
+    largest_bet = np.where(worst > 0.0, 1.0 / np.where(worst > 0.0, worst, 1.0), 0.0)
+    outside = total - in_right - in_left
+    counts = np.stack([in_right[0], in_left[0], outside[0], in_right[1], in_left[1], outside[1]])
+    stake = largest_bet[:, None] * bets
+    stake = np.where(np.isfinite(stake), stake, 0.0)
+    step = np.where(present, step, 0.0)
+    return np.asarray((counts[:, :, None] * np.log1p(step[:, :, None] * stake)).sum(axis=0))
+
+
+def _isotonic_gain(record: Record, order: NDArray[np.intp], points: Points) -> Floats:
+    gain = np.zeros((len(points), ISOTONIC_BETS.size))
+    pure = np.flatnonzero(points.delta == 0.0)
+    if not pure.size:
+        return gain
+    past, new = record.past[:, order], record.new[:, order]
+    starts = _pooled_blocks(past)
+    past = np.add.reduceat(past, starts, axis=1)
+    new = np.add.reduceat(new, starts, axis=1)
+    predicted = (past[0] + 0.5) / (past[0] + past[1] + 1.0)
+    most = (1.0 / (1.0 + np.exp(-points.epsilon[pure])))[:, None]
+    of_d = predicted / np.clip(predicted, 1.0 - most, most)
+    of_neighbour = (1.0 - predicted) / np.clip(1.0 - predicted, 1.0 - most, most)
+    for column, bet in enumerate(ISOTONIC_BETS):
+        gain[pure, column] = np.log1p(bet * (of_d - 1.0)) @ new[0] + np.log1p(bet * (of_neighbour - 1.0)) @ new[1]
+    return gain
+
+
+def _pooled_blocks(past: Counts) -> NDArray[np.intp]:
+    """Start of each block when adjacent cells are pooled until the share of D increases (pool adjacent violators)."""
+    starts: list[int] = []
+    ones: list[int] = []
+    zeros: list[int] = []
+    for cell, (one, zero) in enumerate(past.T.tolist()):
+        starts.append(cell)
+        ones.append(one)
+        zeros.append(zero)
+        while len(starts) > 1 and ones[-2] * zeros[-1] >= ones[-1] * zeros[-2]:
+            starts.pop()
+            one, zero = ones.pop(), zeros.pop()
+            ones[-1] += one
+            zeros[-1] += zero
+    return np.array(starts, dtype=np.intp)
+
+
+def _log_mean_exp(values: Floats) -> Floats:
+    top = values.max(axis=1, keepdims=True)
+    return np.asarray(top[:, 0] + np.log(np.exp(values - top).mean(axis=1)))

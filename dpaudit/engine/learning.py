@@ -1,0 +1,197 @@
+"""What has been learned about one pair of data sets: the views for the next round, and the counts of the past.
+
+Everything here is a function of settled rounds. Views change only between rounds, so that a bet never sees the outputs it
+is settled with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.engine.evidence import Record
+from dpaudit.engine.outputs import Encoded, record_keys, stack
+from dpaudit.engine.partition import Line, Table, line_from, repeated
+from dpaudit.engine.scores import Score, fit_boosted, fit_linear, fit_naive_bayes
+from dpaudit.engine.views import Block, RecordView, ScoreView, ShapeView, ValueView, View, text_of
+
+Counts: TypeAlias = NDArray[np.int64]
+Sides: TypeAlias = tuple[Encoded, Encoded]
+
+MOST_ROWS = 65_536  # outputs of each side kept for learning
+MOST_NUMBERS = 4_000_000  # and numbers of each side
+MOST_RECORDS = 1024
+MOST_STRUCTURES = 64
+MOST_DIFFERENCES = 64
+REPEATED_SHARE = 0.002  # whole vectors are worth a table of their own where at least this share repeats
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What one round brought for one pair: counts per view and side, outputs to learn from, new exact repeats."""
+
+    counts: tuple[Counts, ...]  # one (2, cells) array per view
+    learn: Sides
+    repeats: tuple[tuple[int, Any, int, str], ...] = ()  # (side, key, count, text)
+
+
+@dataclass
+class Learner:
+    """Learns views from settled rounds of one pair."""
+
+    boosted: bool = False
+    seen: int = 0  # outputs of each side settled so far
+    views: tuple[View, ...] = ()
+    labels: dict[int, str] = field(default_factory=dict)
+    _past: list[Counts] = field(default_factory=list)
+    _kept: list[Sides] = field(default_factory=list)
+    _rows: int = 0
+    _rebuild_at: int = 0
+
+    def wanted(self) -> int:
+        """How many outputs of each side the next round should hand back for learning."""
+        return max(0, self._capacity() - self._rows)
+
+    def _capacity(self) -> int:
+        width = max([1, *(batch.values.shape[1] for batch in self._kept[0])]) if self._kept else 1
+        return max(1000, min(MOST_ROWS, MOST_NUMBERS // width))
+
+    def past_counts(self) -> list[tuple[Counts, bool]]:
+        """Cell counts of each view, and whether its cells are ordered."""
+        return [(past, view.ordered) for past, view in zip(self._past, self.views, strict=True)]
+
+    def kept(self) -> Sides:
+        """The outputs kept for learning, of each side."""
+        width = max(batch.values.shape[1] for sides in self._kept for batch in sides)
+        return (stack([a for a, _ in self._kept], width=width), stack([b for _, b in self._kept], width=width))
+
+    def settle(self, settled: Settled, size: int) -> tuple[Record, ...]:
+        """Turn a round into records (bets from the past, counts from the round), and only then learn from it."""
+        records = tuple(
+            Record(view.name, past, new, view.ordered)
+            for view, past, new in zip(self.views, self._past, settled.counts, strict=True)
+        )
+        self.seen += size
+        self._past = [past + new for past, new in zip(self._past, settled.counts, strict=True)]
+        for batch in settled.learn:
+            self.labels.update(batch.labels)
+        if self.wanted() and len(settled.learn[0]):
+            self._kept.append(settled.learn)
+            self._rows += len(settled.learn[0])
+        if self.seen >= self._rebuild_at and self._kept and (self._rows >= self._rebuild_at or not self.views):
+            self._rebuild()
+        elif settled.repeats:
+            self._add_records(settled.repeats)
+        return records
+
+    def _rebuild(self) -> None:
+        sides = self.kept()
+        self._kept = [sides]
+        self._rebuild_at = 2 * self._rows
+        built = build_views(sides, boosted=self.boosted)
+        self.views = tuple(view for view, _ in built)
+        self._past = [past for _, past in built]
+
+    def _add_records(self, repeats: Sequence[tuple[int, Any, int, str]]) -> None:
+        """Give newly repeated outputs a cell; what was counted of them moves out of "everything else"."""
+        for place, view in enumerate(self.views):
+            if not isinstance(view, RecordView):
+                continue
+            counts: dict[Any, list[int]] = {}
+            texts = dict(view.texts)
+            for side, key, count, text in repeats:
+                counts.setdefault(key, [0, 0])[side] += count
+                texts[key] = text
+            room = MOST_RECORDS - view.table.keys.size
+            new = sorted(counts, key=lambda key: -sum(counts[key]))[: max(room, 0)]
+            if not new:
+                return
+            keys = np.concatenate([view.table.keys, np.array(new, dtype=view.table.keys.dtype)])
+            order = np.argsort(keys)
+            past = self._past[place]
+            moved = np.array([counts[key] for key in new], dtype=np.int64).T
+            other = np.maximum(past[:, -1:] - moved.sum(axis=1, keepdims=True), 0)
+            known = np.concatenate([past[:, :-1], moved], axis=1)[:, order]
+            self._past[place] = np.concatenate([known, other], axis=1)
+            grown = RecordView(Table(keys[order]), texts, view.floats)
+            self.views = (*self.views[:place], grown, *self.views[place + 1 :])
+
+
+def build_views(sides: Sides, *, boosted: bool) -> list[tuple[View, Counts]]:
+    """Views for these outputs, each with the counts of the outputs that it was not fitted on."""
+    of_d, of_neighbour = sides
+    rows = len(of_d)
+    resolution = 16 if rows < 1500 else 32 if rows < 10_000 else 64
+    codes, frequency = np.unique(np.concatenate([of_d.codes, of_neighbour.codes]), return_counts=True)
+    table = Table(np.sort(codes[np.argsort(-frequency)[:MOST_STRUCTURES]]))
+    width = max(of_d.values.shape[1], of_neighbour.values.shape[1])
+    views: list[View] = []
+    built: list[tuple[View, Counts]] = []
+    if width <= 1:
+        views.append(ValueView(table, tuple(_line_of(sides, code, resolution) for code in table.keys)))
+        views.append(_record_view(sides, floats=table.keys.size == 1 and width == 1))
+    else:
+        if codes.size > 1:
+            views.append(ShapeView(table))
+        records = _record_view(sides, floats=False)
+        if records.table.keys.size:
+            views.append(records)
+        built.extend(_score_views(sides, resolution, boosted=boosted))
+    return [(view, _count(view, sides)) for view in views] + built
+
+
+def _line_of(sides: Sides, code: np.uint64, resolution: int) -> Line | None:
+    values = [batch.values[batch.codes == code, 0] for batch in sides if batch.values.shape[1]]
+    pooled = np.concatenate(values) if values else np.empty(0)
+    numeric = any(batch.labels.get(int(code)) in ("float", "int", "bool") for batch in sides)
+    return line_from(pooled, resolution=resolution) if numeric or np.isfinite(pooled).any() else None
+
+
+def _record_view(sides: Sides, *, floats: bool) -> RecordView:
+    keys = [np.asarray(batch.values[:, 0]) if floats else record_keys(batch) for batch in sides]
+    pooled = np.sort(np.concatenate(keys))
+    table, lengths = repeated(pooled, MOST_RECORDS)
+    if floats:
+        return RecordView(Table(table), {float(key): f"output == {float(key)!r}" for key in table}, floats=True)
+    if sides[0].values.shape[1] > 1 and lengths.sum() < REPEATED_SHARE * pooled.size:
+        table = table[:0]
+    texts: dict[Any, str] = {}
+    for batch, own in zip(sides, keys, strict=True):
+        order = np.argsort(own, kind="stable")
+        place = np.searchsorted(own[order], table)
+        for key, index in zip(table, place, strict=True):
+            if index < own.size and own[order[index]] == key:
+                texts.setdefault(int(key), f"output == {text_of(batch, int(order[index]))}")
+    return RecordView(Table(table), texts, floats=False)
+
+
+def _score_views(sides: Sides, resolution: int, *, boosted: bool) -> list[tuple[View, Counts]]:
+    """Scores are fitted on the first half of the outputs; cells and counts come from the second."""
+    half = len(sides[0]) // 2
+    fit: Sides = (sides[0].rows(slice(half)), sides[1].rows(slice(half)))
+    rest: Sides = (sides[0].rows(slice(half, None)), sides[1].rows(slice(half, None)))
+    width = sides[0].values.shape[1]
+    scores: list[tuple[str, Score | None]] = [
+        ("naive Bayes", fit_naive_bayes(*fit)),
+        ("linear", fit_linear(*fit)),
+    ]
+    if width <= MOST_DIFFERENCES:
+        scores.append(("naive Bayes of differences", fit_naive_bayes(*fit, differences=True)))
+    if boosted and half >= 1000:
+        scores.append(("boosted", fit_boosted(*fit)))
+    built: list[tuple[View, Counts]] = []
+    for name, score in scores:
+        if score is None:
+            continue
+        pooled = np.concatenate([score(rest[0]), score(rest[1])])
+        view = ScoreView(name, score, line_from(pooled, resolution=resolution))
+        built.append((view, _count(view, rest)))
+    return built
+
+
+def _count(view: View, sides: Sides) -> Counts:
+    return np.stack([view.count(Block(batch)) for batch in sides])

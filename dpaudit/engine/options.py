@@ -1,0 +1,48 @@
+"""How an audit is run."""
+
+from __future__ import annotations
+
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Literal
+
+from dpaudit.engine.result import Channel
+from dpaudit.errors import InvalidArgument
+from dpaudit.validation import check_choice, check_count, check_open_unit, check_positive
+
+POOL = 24  # pairs that compete from the start
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """How an audit is run; each is described at :func:`dpaudit.audit`."""
+
+    samples: int = 1_000_000
+    seconds: float | None = None
+    alpha: float = 1e-6
+    seed: int | None = 0
+    channel: Channel = Channel.VALUE
+    executor: Executor | None = None
+    pairs: int = POOL
+    power: float = 2.0
+    until: Literal["violation", "budget"] = "violation"
+    shrink: bool = True
+    timeout: float | None = None
+    timeout_is_output: bool = False
+    boosted: bool = False
+    progress: bool | None = None
+
+    def __post_init__(self) -> None:
+        check_count(samples=self.samples, minimum=2)
+        check_count(pairs=self.pairs)
+        check_open_unit(alpha=self.alpha)
+        check_positive(power=self.power)
+        if self.power <= 1.0:
+            raise InvalidArgument(f"power={self.power!r} must exceed 1: it is the multiple of the claim to be caught.")
+        if self.seconds is not None:
+            check_positive(seconds=self.seconds)
+        if self.timeout is not None:
+            check_positive(timeout=self.timeout)
+        if self.seed is not None:
+            check_count(minimum=0, seed=self.seed)
+        check_choice(("violation", "budget"), until=self.until)

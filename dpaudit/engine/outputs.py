@@ -1,0 +1,281 @@
+"""Anything a mechanism returns, as something events can be learned on.
+
+An output is split into its *structure* (type, length, keys, strings, None, exceptions: all that is not a number),
+kept as a stable 64-bit code with a readable label, and its *numbers*, kept as a row of floats. Numpy arrays are never
+walked in Python.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import hashlib
+import itertools
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.mechanism import Raised
+
+Codes: TypeAlias = NDArray[np.uint64]
+Floats: TypeAlias = NDArray[np.float64]
+
+MOST_COLUMNS = 512  # numbers per output that are looked at one by one; further ones only through the whole record
+EXACT_INTEGER = 2**53  # beyond it a float cannot tell neighbouring integers apart
+LABEL_LENGTH = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded:
+    """A batch of outputs: a structure code each, and their numbers (absent ones are NaN; the code tells them apart)."""
+
+    codes: Codes
+    values: Floats
+    labels: Mapping[int, str]
+
+    def __len__(self) -> int:
+        return int(self.codes.shape[0])
+
+    def head(self, count: int) -> Encoded:
+        """The first ``count`` outputs, copied so that the rest can be freed."""
+        return Encoded(self.codes[:count].copy(), self.values[:count].copy(), self.labels)
+
+    def rows(self, index: Any) -> Encoded:
+        """A selection of the outputs."""
+        return Encoded(self.codes[index], self.values[index], self.labels)
+
+    @property
+    def uniform(self) -> bool:
+        """Whether all outputs have one structure."""
+        return self.codes.strides == (0,) or bool((self.codes == self.codes[:1]).all())
+
+
+def stack(batches: Sequence[Encoded], *, width: int = 0) -> Encoded:
+    """Join batches, widening the narrower ones to the widest (and to ``width`` at least)."""
+    width = max([width, *(batch.values.shape[1] for batch in batches)])
+    if len(batches) == 1 and batches[0].values.shape[1] == width:
+        return batches[0]
+    labels: dict[int, str] = {}
+    for batch in batches:
+        labels.update(batch.labels)
+    return Encoded(
+        np.concatenate([batch.codes for batch in batches]),
+        np.concatenate([_widened(batch.values, width) for batch in batches]),
+        labels,
+    )
+
+
+def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
+    """Encode a batch of outputs.
+
+    >>> batch = encode([1.5, None, float("nan")])
+    >>> batch.values[:, 0].tolist(), [batch.labels[int(code)] for code in batch.codes]
+    ([1.5, nan, nan], ['float', 'None', 'float'])
+    """
+    if isinstance(outputs, np.ndarray):
+        numbers = _numeric(outputs)
+        if numbers is not None:
+            return _uniform(_array_label(outputs[:1]), numbers)
+        outputs = outputs.tolist() if outputs.ndim == 1 else list(outputs)
+    kinds = set(map(type, outputs))
+    if len(kinds) == 1:
+        fast = _homogeneous(outputs, kinds.pop())
+        if fast is not None:
+            return fast
+    return _walk_all(outputs)
+
+
+def _homogeneous(outputs: Sequence[Any], kind: type) -> Encoded | None:
+    """Lists of plain numbers, of equal arrays, or of equal-length tuples of floats, without a walk per output."""
+    if kind in (float, bool, np.float64, np.bool_):
+        return _uniform(_scalar_label(kind), np.array(outputs, dtype=np.float64)[:, None])
+    if issubclass(kind, int | np.integer) and not issubclass(kind, enum.Enum):
+        try:
+            integers = np.array(outputs, dtype=np.int64)
+        except OverflowError:
+            return None
+        numbers = _numeric(integers)
+        return None if numbers is None else _uniform(_scalar_label(kind), numbers)
+    if kind is np.ndarray:
+        if len({(item.shape, item.dtype) for item in outputs}) != 1:
+            return None
+        joined = np.stack(list(outputs))
+        numbers = _numeric(joined)
+        return None if numbers is None else _uniform(_array_label(joined[:1]), numbers)
+    if kind in (tuple, list) and outputs[0]:
+        if len(set(map(len, outputs))) != 1 or set(map(type, itertools.chain.from_iterable(outputs))) != {float}:
+            return None
+        leaves = ", ".join(["float"] * len(outputs[0]))
+        label = f"({leaves})" if kind is tuple else f"[{leaves}]"
+        return _uniform(label, np.array(outputs, dtype=np.float64)[:, :MOST_COLUMNS])
+    return None
+
+
+def _numeric(array: NDArray[Any]) -> Floats | None:
+    """Rows of floats for a numeric array, or None where floats would lose something."""
+    rows = array.reshape(array.shape[0], -1)[:, :MOST_COLUMNS] if array.ndim != 1 else array[:, None]
+    if array.dtype.kind in "fb":
+        return np.ascontiguousarray(rows, dtype=np.float64) if array.dtype.itemsize <= 8 else None
+    if array.dtype.kind in "iu":
+        wide = array.dtype.itemsize == 8 and rows.size and max(abs(int(rows.max())), abs(int(rows.min())))
+        return None if wide and wide > EXACT_INTEGER else rows.astype(np.float64)
+    if array.dtype.kind == "c" and array.dtype.itemsize <= 16:
+        return np.ascontiguousarray(np.concatenate([rows.real, rows.imag], axis=1), dtype=np.float64)
+    if array.dtype.kind in "mM":
+        return _numeric(array.astype(np.int64))
+    return None
+
+
+def _array_label(sample: NDArray[Any]) -> str:
+    if sample.ndim == 1:
+        return _scalar_label(sample.dtype.type)
+    return f"array of {sample.dtype} with shape {sample.shape[1:]}"
+
+
+def _scalar_label(kind: type) -> str:
+    # A numpy scalar and its Python twin look the same to whoever reads the output.
+    if issubclass(kind, bool | np.bool_):
+        return "bool"
+    if issubclass(kind, int | np.integer):
+        return "int"
+    if issubclass(kind, float | np.floating):
+        return "float"
+    return kind.__name__
+
+
+def _uniform(label: str, values: Floats) -> Encoded:
+    code = digest(label)
+    # One stored code, seen as many (what numpy.broadcast_to makes, at a fifth of its cost).
+    codes = np.ndarray((values.shape[0],), np.uint64, np.array([code], np.uint64), 0, (0,))
+    return Encoded(codes, values, {code: label})
+
+
+def _walk_all(outputs: Sequence[Any]) -> Encoded:
+    codes = np.empty(len(outputs), dtype=np.uint64)
+    rows: list[list[float]] = []
+    labels: dict[int, str] = {}
+    known: dict[str, int] = {}
+    for index, output in enumerate(outputs):
+        leaves: list[float] = []
+        label = _walk(output, leaves, 0)
+        code = known.get(label)
+        if code is None:
+            code = known[label] = digest(label)
+            labels[code] = label if len(label) <= LABEL_LENGTH else f"{label[: LABEL_LENGTH - 3]}..."
+        codes[index] = code
+        rows.append(leaves)
+    width = min(max(map(len, rows), default=0), MOST_COLUMNS)
+    values = np.full((len(outputs), width), np.nan)
+    for index, leaves in enumerate(rows):
+        values[index, : len(leaves)] = leaves[:width]
+    return Encoded(codes, values, labels)
+
+
+def _walk(output: Any, leaves: list[float], depth: int) -> str:
+    """Append the numbers of ``output`` to ``leaves`` and return the text of everything else."""
+    if output is None:
+        return "None"
+    if isinstance(output, Raised):
+        return str(output)
+    if isinstance(output, enum.Enum):
+        return str(output)
+    if isinstance(output, np.generic) and not isinstance(output, np.str_ | np.bytes_):
+        if output.dtype.kind == "f" and output.dtype.itemsize > 8:
+            return f"longdouble {output!r}"
+        output = output.astype(np.int64).item() if output.dtype.kind in "mM" else output.item()
+    if isinstance(output, bool | float | int):
+        if isinstance(output, int) and abs(output) > EXACT_INTEGER:
+            return f"int {output}"
+        leaves.append(float(output))
+        return _scalar_label(type(output))
+    if isinstance(output, complex):
+        leaves.extend((output.real, output.imag))
+        return "complex"
+    if isinstance(output, str | bytes):
+        return repr(output)
+    if depth > 20:
+        return f"deeper {type(output).__name__}"
+    if isinstance(output, np.ndarray):
+        numbers = _numeric(output.reshape(1, -1)) if output.size else np.empty((1, 0))
+        if numbers is None:
+            return f"array of shape {output.shape}: " + _walk(output.tolist(), leaves, depth + 1)
+        leaves.extend(numbers[0].tolist())
+        return f"array of {output.dtype} with shape {output.shape}"
+    if isinstance(output, Mapping):
+        parts = sorted((repr(key), key) for key in output)
+        return "{" + ", ".join(f"{text}: {_walk(output[key], leaves, depth + 1)}" for text, key in parts) + "}"
+    if isinstance(output, list | tuple):
+        inside = ", ".join([_walk(item, leaves, depth + 1) for item in output])
+        return f"({inside})" if isinstance(output, tuple) else f"[{inside}]"
+    if isinstance(output, Set):
+        return "set of " + ", ".join(sorted(repr(item) for item in output))
+    return _walk_object(output, leaves, depth)
+
+
+def _walk_object(output: Any, leaves: list[float], depth: int) -> str:
+    name = type(output).__name__
+    if dataclasses.is_dataclass(output) and not isinstance(output, type):
+        fields = {field.name: getattr(output, field.name) for field in dataclasses.fields(output)}
+        return f"{name} {_walk(fields, leaves, depth + 1)}"
+    if hasattr(output, "to_numpy") and hasattr(output, "index"):  # pandas, without importing it
+        columns = getattr(output, "columns", None)
+        head = f"{name} with columns {list(columns)!r}" if columns is not None else name
+        index = _walk(list(output.index), leaves, depth + 1)
+        return f"{head}, index {index}, values {_walk(output.to_numpy(), leaves, depth + 1)}"
+    text = repr(output)
+    # The default repr names a memory address, which says nothing about the output.
+    return f"{name} object" if " at 0x" in text else f"{name} {text}"
+
+
+@lru_cache(maxsize=4096)
+def digest(text: str) -> int:
+    """Stable 64-bit digest (Python's ``hash`` is salted per process)."""
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
+
+
+_ODD = np.uint64(0x9E3779B97F4A7C15)
+
+
+def record_keys(batch: Encoded) -> Codes:
+    """A 64-bit key of each whole output: equal outputs get equal keys (all NaNs are equal, and so are 0.0 and -0.0)."""
+    with np.errstate(over="ignore"):
+        keys = batch.codes * _ODD
+        for index, column in enumerate(batch.values.T):
+            bits = (column + 0.0).view(np.uint64) + np.uint64(index)
+            mixed = (keys ^ bits) * _ODD
+            mixed = mixed ^ (mixed >> np.uint64(29))
+            # NaN leaves the key alone, so that an absent number is the same in a narrow and in a wide batch.
+            keys = np.where(np.isnan(column), keys, mixed)
+    return np.asarray(keys, dtype=np.uint64)
+
+
+def _widened(values: Floats, width: int) -> Floats:
+    if values.shape[1] == width:
+        return values
+    wide = np.full((values.shape[0], width), np.nan)
+    wide[:, : min(width, values.shape[1])] = values[:, :width]
+    return wide
+
+
+def numbers(output: Any) -> list[float]:
+    """The numbers of one output, in the order in which coordinates are counted.
+
+    >>> numbers({"count": 3, "mean": (1.5, None)})
+    [3.0, 1.5]
+    """
+    leaves: list[float] = []
+    _walk(output, leaves, 0)
+    return leaves
+
+
+def structure(output: Any) -> str:
+    """Everything of one output but its numbers.
+
+    >>> structure({"count": 3, "mean": (1.5, None)})
+    "{'count': int, 'mean': (float, None)}"
+    """
+    return _walk(output, [], 0)

@@ -1,0 +1,285 @@
+"""One audit from beginning to end: probe, rounds, verdict, bounds, witness."""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dpaudit.claims import Claim, Verdict
+from dpaudit.engine.drift import Drift
+from dpaudit.engine.evidence import Points
+from dpaudit.engine.family import LARGEST_EPSILON, claim_delta, claimed_epsilon, points_of
+from dpaudit.engine.learning import Settled
+from dpaudit.engine.options import Options
+from dpaudit.engine.outputs import Encoded, encode
+from dpaudit.engine.power import HEADLINE, MASSES, detectable_epsilon
+from dpaudit.engine.progress import Progress
+from dpaudit.engine.result import Channel, Result, StoppedBy, Witness
+from dpaudit.engine.rounds import Ended, LostWorker, run_round
+from dpaudit.engine.sampling import BatchRaised, BlockPair, Sampler, Task, TimedOut, merge, probe
+from dpaudit.engine.search import Campaign, Candidate
+from dpaudit.engine.shrink import Looker, find_witness
+from dpaudit.errors import InvalidArgument, MechanismError
+from dpaudit.mechanism import Outputs, as_mechanism
+from dpaudit.neighbours import Neighbours, Pair, check_relation
+from dpaudit.validation import shorten
+from dpaudit.values import fingerprint
+
+MEANT_FOR_A_PAIR = 400  # samples below which a further pair in the pool is not worth its share
+
+
+class Run:
+    """State of a running audit."""
+
+    def __init__(self, mechanism: Any, claim: Claim, neighbours: Neighbours, options: Options, name: str) -> None:
+        if not isinstance(claim, Claim):
+            raise InvalidArgument(f"claim={shorten(claim)} must be a claim such as dpaudit.PureDP(1.0).")
+        check_relation(claim, neighbours)
+        self.source = mechanism
+        self.claim = claim
+        self.neighbours = neighbours
+        self.options = options
+        self.name = name
+        self.entropy = secrets.randbits(63) if options.seed is None else options.seed
+        self.started = time.monotonic()
+        self.deadline = None if options.seconds is None else self.started + options.seconds
+        self.sampler = Sampler(as_mechanism(mechanism), False, options.timeout, options.timeout_is_output)
+        # Where one call makes many releases, two phases own half of alpha each: if such a call raises, the audit starts
+        # again one release at a time.
+        self.log_threshold = math.log((2.0 if self.sampler.batched else 1.0) / options.alpha)
+        self.encoder = encoder_of(options.channel)
+        self.points = points_of(claim)
+        self.drawn = 0
+        self.messages: list[str] = []
+        self.reproducible = False
+
+    def result(self) -> Result:
+        """Run the audit."""
+        pairs, complete = self._pool()
+        self.prints = {id(pair): fingerprint(tuple(pair)) for pair in pairs}
+        try:
+            self._start(pairs, complete)
+            self._probe(pairs[0])
+            stopped_by = self._loop()
+        except BatchRaised as error:
+            self.messages.append(
+                f"A call for several outputs raised ({error}); the audit started again one release at a time, where an "
+                "exception is an output."
+            )
+            self.sampler = replace(self.sampler, one_by_one=True)
+            self._start(pairs, complete)
+            stopped_by = self._loop()
+        return self._conclude(stopped_by)
+
+    def _pool(self) -> tuple[list[Pair], bool]:
+        wanted = max(1, min(self.options.pairs, self.options.samples // MEANT_FOR_A_PAIR))
+        pairs = self.neighbours.pool(wanted, seed=self.entropy % 2**32)
+        if not pairs:
+            raise InvalidArgument(f"neighbours={self.neighbours!r} yields no pair; widen its strategy.")
+        return pairs, True
+
+    def _start(self, pairs: Sequence[Pair], complete: bool) -> None:
+        self.campaign = Campaign(
+            self.claim,
+            self.points,
+            pairs,
+            samples=self.options.samples,
+            complete=complete,
+            boosted=self.options.boosted,
+        )
+        self.trajectory: list[tuple[int, float]] = []
+        self.drift = Drift()
+        self.refuted = False
+
+    def _probe(self, pair: Pair) -> None:
+        found = probe(self.sampler, pair.data, pair.neighbour, self.encoder, self.entropy)
+        self.reproducible = found.reproducible
+        self.drawn += found.samples
+        self._check_untouched(pair)
+
+    def _check_untouched(self, pair: Pair) -> None:
+        if fingerprint(tuple(pair)) != self.prints[id(pair)]:
+            raise MechanismError(
+                "The mechanism changed its input, so later releases saw other data than earlier ones. Copy the data inside "
+                "the mechanism before sorting, popping or assigning."
+            )
+
+    def _loop(self) -> StoppedBy:
+        options = self.options
+        with Progress(self.name, options.samples, self.log_threshold, wanted=options.progress) as progress:
+            while True:
+                candidate = self.campaign.next_candidate()
+                size = min(candidate.next_size(), (options.samples - self.drawn) // 2)
+                if size < 1:
+                    return StoppedBy.SAMPLES
+                task = self._task(candidate, size)
+                ended = run_round(
+                    task, size, deadline=self.deadline, executor=options.executor, on_block=progress.advance
+                )
+                if isinstance(ended.cause, BatchRaised):
+                    raise ended.cause
+                if ended.blocks:
+                    self._settle(candidate, merge(ended.blocks))
+                    progress.show(self.trajectory[-1][1])
+                if self.refuted and options.until == "violation":
+                    return StoppedBy.VIOLATION
+                stop = self._stop(ended)
+                if stop is not None:
+                    return stop
+
+    def _task(self, candidate: Candidate, size: int) -> Task:
+        learner = candidate.learner
+        blocks = max(1, min(16, size))
+        return Task(
+            sampler=self.sampler,
+            data=candidate.pair.data,
+            neighbour=candidate.pair.neighbour,
+            views=learner.views,
+            encoder=self.encoder,
+            entropy=self.entropy,
+            key=(candidate.number + (1_000_000 if self.sampler.one_by_one else 0), candidate.rounds),
+            first=0,
+            sizes=(),
+            keep=-(-learner.wanted() // blocks),
+        )
+
+    def _settle(self, candidate: Candidate, merged: BlockPair) -> None:
+        candidate.rounds += 1
+        self.drawn += 2 * merged.size
+        for (past, ordered), new in zip(candidate.learner.past_counts(), merged.counts, strict=True):
+            if ordered:
+                self.drift.compare(past, new)
+        records = candidate.learner.settle(Settled(merged.counts, merged.learn, merged.repeats), merged.size)
+        log_wealth = self.campaign.settle(candidate, records)
+        self.trajectory.append((self.drawn, log_wealth))
+        if candidate.rounds == 1:
+            self._check_untouched(candidate.pair)
+        if log_wealth >= self.log_threshold and not self.refuted:
+            # Verdict and bound agree: everything stronger than the claim must be refuted too.
+            self.refuted = self._parameter_lower() >= self.claim.parameter
+
+    def _stop(self, ended: Ended) -> StoppedBy | None:
+        match ended.cause:
+            case KeyboardInterrupt():
+                self.messages.append("Interrupted; this is the result so far.")
+                return StoppedBy.INTERRUPT
+            case TimedOut():
+                self.messages.append(f"{ended.cause} Nothing was drawn again: a retry would hide what made it slow.")
+                return StoppedBy.TIMEOUT
+            case LostWorker():
+                self.messages.append(f"A worker was lost ({ended.cause}); the result rests on what was settled before.")
+                return StoppedBy.LOST_WORKER
+        if ended.out_of_time or (self.deadline is not None and time.monotonic() >= self.deadline):
+            return StoppedBy.SECONDS
+        return None
+
+    def _parameter_lower(self) -> float:
+        largest = LARGEST_EPSILON if claimed_epsilon(self.claim) is not None else 100.0 * self.claim.parameter
+        return self.campaign.lower_bound(
+            lambda value: points_of(self.claim.at(value)),
+            self.claim.parameter,
+            self.log_threshold,
+            largest=largest,
+            tied=True,
+        )
+
+    def _epsilon_lower(self, parameter_lower: float) -> float:
+        if claimed_epsilon(self.claim) is not None:
+            return parameter_lower
+        delta = claim_delta(self.claim)
+        return self.campaign.lower_bound(
+            lambda value: Points.of([(value, delta)]), 1.0, self.log_threshold, largest=LARGEST_EPSILON, tied=False
+        )
+
+    def _conclude(self, stopped_by: StoppedBy) -> Result:
+        for candidate in self.campaign.candidates:
+            if candidate.rounds:
+                self._check_untouched(candidate.pair)
+        parameter_lower = self._parameter_lower()
+        detectable = self._detectable()
+        verdict = self._verdict(stopped_by, detectable[HEADLINE])
+        witness, samples_after = self._witness() if verdict is Verdict.VIOLATION else (None, 0)
+        return Result(
+            name=self.name,
+            claim=self.claim,
+            verdict=verdict,
+            epsilon_lower=self._epsilon_lower(parameter_lower),
+            delta=claim_delta(self.claim),
+            parameter_lower=parameter_lower,
+            alpha=self.options.alpha,
+            samples=self.drawn,
+            seconds=time.monotonic() - self.started,
+            pairs=sum(candidate.rounds > 0 for candidate in self.campaign.candidates),
+            channel=self.options.channel,
+            relation=self.neighbours.relation,
+            detectable_epsilon=detectable[HEADLINE],
+            detectable=detectable,
+            stopped_by=stopped_by,
+            reproducible=self.reproducible,
+            seed=self.entropy,
+            witness=witness,
+            messages=tuple(self.messages),
+            trajectory=tuple(self.trajectory),
+            threshold=self.log_threshold,
+            samples_after=samples_after,
+        )
+
+    def _detectable(self) -> dict[float, float]:
+        most = max(self.campaign.candidates, key=lambda candidate: candidate.seen)
+        return {
+            mass: detectable_epsilon(
+                self.claim,
+                mass=mass,
+                per_side=most.seen,
+                log_threshold=self.log_threshold,
+                log_share=most.log_share,
+                samples=self.options.samples,
+            )
+            for mass in MASSES
+        }
+
+    def _verdict(self, stopped_by: StoppedBy, detectable: float) -> Verdict:
+        if self.drift.found:
+            self.messages.append(
+                "Early and late outputs on the same data set differ: the mechanism keeps state (a budget accountant, a cache, "
+                "a seed), so its releases are not independent. Audit dpaudit.fresh(make), which makes a new one each time."
+            )
+            return Verdict.INCONCLUSIVE
+        if self.refuted:
+            return Verdict.VIOLATION
+        if stopped_by in (StoppedBy.TIMEOUT, StoppedBy.LOST_WORKER):
+            return Verdict.INCONCLUSIVE
+        allowed = max(points_of(self.claim).epsilon.max() * self.options.power, 1e-3)
+        if detectable > allowed:
+            self.messages.append(
+                f"Too few samples: an event of probability {HEADLINE} would be caught from epsilon {detectable:.3g} on, but "
+                f"power={self.options.power:g} asks for {allowed:.3g}. Give more samples, or a smaller power requirement."
+            )
+            return Verdict.INCONCLUSIVE
+        return Verdict.NO_VIOLATION_FOUND
+
+    def _witness(self) -> tuple[Witness | None, int]:
+        leader = self.campaign.leader()
+        looker = Looker(self.sampler, self.claim, self.points, self.encoder, self.entropy)
+        witness = find_witness(
+            looker,
+            self.neighbours,
+            leader.pair,
+            spent=2 * leader.seen,
+            alpha=self.options.alpha,
+            shrink=self.options.shrink,
+            seconds=max(2.0, 2.0 * (time.monotonic() - self.started)),
+            origin=self.source,
+        )
+        return witness, looker.drawn
+
+
+def encoder_of(channel: Channel) -> Callable[[Outputs], Encoded]:
+    """What the channel sees of an output."""
+    if channel is Channel.VALUE:
+        return encode
+    raise InvalidArgument(f"channel={channel.value!r} is not available yet.")

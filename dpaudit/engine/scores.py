@@ -1,0 +1,227 @@
+"""Scores: functions of an output that are large where D is likelier, learned from past outputs.
+
+Any function is valid as a score, because evidence only ever counts how often it falls in cells fixed beforehand. So the
+fits below are quick rather than perfect: tables of per-coordinate log-likelihood ratios, and a ridge logistic regression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.engine.evidence import shrunk_log_ratio
+from dpaudit.engine.outputs import Encoded
+from dpaudit.engine.partition import Line, Table, line_from
+
+Floats: TypeAlias = NDArray[np.float64]
+
+LOOKUP_BINS = 1024
+FEW_VALUES = 64
+
+
+class Score(Protocol):
+    """A number per output."""
+
+    def __call__(self, batch: Encoded) -> Floats:
+        """Score every output of a batch."""
+
+    def describe(self) -> str:
+        """What the score is, for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One coordinate, as it is."""
+
+    index: int
+
+    def __call__(self, batch: Encoded) -> Floats:
+        """Return the coordinate; NaN where it is absent."""
+        if self.index >= batch.values.shape[1]:
+            return np.full(len(batch), np.nan)
+        return np.asarray(batch.values[:, self.index])
+
+    def describe(self) -> str:
+        """Name the coordinate."""
+        return f"output[{self.index}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Lookup:
+    """A step function: ``table[k]`` on the k-th of equal bins from ``low`` on, its ends beyond them."""
+
+    low: float
+    inverse_width: float
+    table: Floats
+    at_nan: float
+
+    def __call__(self, column: Floats) -> Floats:
+        """Evaluate on a column, without a branch per value."""
+        position = (column - self.low) * self.inverse_width
+        if np.isnan(position).any():
+            missing = np.isnan(position)
+            values = self.table[np.clip(np.where(missing, 0.0, position), 0.0, self.table.size - 1.0).astype(np.int32)]
+            return np.where(missing, self.at_nan, values)
+        np.clip(position, 0.0, self.table.size - 1.0, out=position)
+        return np.take(self.table, position.astype(np.int32))
+
+
+def fit_lookup(of_d: Floats, of_neighbour: Floats) -> Lookup:
+    """Per-coordinate log-likelihood ratio as a lookup table.
+
+    Values on an integer grid get a bin each; other columns get quantile cells spread over equal bins.
+    """
+    pooled = np.concatenate([of_d, of_neighbour])
+    finite = pooled[np.isfinite(pooled)]
+    if not finite.size:
+        return Lookup(0.0, 1.0, np.zeros(1), 0.0)
+    low, high = float(finite.min()), float(finite.max())
+    if high - low < LOOKUP_BINS and (finite == np.rint(finite)).all():
+        line = Line(np.unique(np.concatenate([[-np.finfo(float).max], np.arange(low, high + 1.0) - 0.5, [np.inf]])))
+        centres = np.arange(low, high + 1.0)
+        width = 1.0
+        start = low - 0.5
+    else:
+        line = line_from(pooled, resolution=16 if finite.size < 3000 else 32)
+        start, stop = np.quantile(finite, [0.002, 0.998])
+        width = max((stop - start) / LOOKUP_BINS, 1e-300)
+        centres = start + width * (np.arange(LOOKUP_BINS) + 0.5)
+    counts = np.stack([line.count(np.sort(of_d)), line.count(np.sort(of_neighbour))])
+    ratio = shrunk_log_ratio(counts)
+    table = ratio[np.searchsorted(line.cuts, centres, side="right")]
+    return Lookup(float(start), 1.0 / width, np.ascontiguousarray(table), float(ratio[-1]))
+
+
+@dataclass(frozen=True, slots=True)
+class NaiveBayes:
+    """Sum over the coordinates of their log-likelihood ratios, plus that of the structure."""
+
+    columns: tuple[Lookup, ...]
+    codes: Table
+    code_ratio: Floats
+    differences: bool = False
+
+    def __call__(self, batch: Encoded) -> Floats:
+        """Score every output."""
+        if self.codes.keys.size == 1 and batch.codes.strides == (0,) and batch.codes[0] == self.codes.keys[0]:
+            total = np.zeros(len(batch))
+        else:
+            place = np.searchsorted(self.codes.keys, batch.codes)
+            place = np.where(np.isin(batch.codes, self.codes.keys), place, self.codes.keys.size)
+            total = self.code_ratio[place]
+        values = _successive(batch.values) if self.differences else batch.values
+        for lookup, column in zip(self.columns, values.T, strict=False):
+            total = total + lookup(column)
+        return total
+
+    def describe(self) -> str:
+        """Say what is summed."""
+        of = "successive differences of the coordinates" if self.differences else "coordinates"
+        return f"sum of log-likelihood ratios of the {len(self.columns)} {of}"
+
+
+def fit_naive_bayes(of_d: Encoded, of_neighbour: Encoded, *, differences: bool = False) -> NaiveBayes:
+    """Tables for every coordinate (or successive difference) and for the structure."""
+    keys = np.unique(np.concatenate([of_d.codes, of_neighbour.codes]))[:1024]
+    codes = Table(keys)
+    counts = np.stack([codes.count(np.sort(of_d.codes)), codes.count(np.sort(of_neighbour.codes))])
+    first = _successive(of_d.values) if differences else of_d.values
+    second = _successive(of_neighbour.values) if differences else of_neighbour.values
+    columns = tuple(fit_lookup(a, b) for a, b in zip(first.T, second.T, strict=True))
+    return NaiveBayes(columns, codes, shrunk_log_ratio(counts), differences)
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A weighted sum of the coordinates."""
+
+    weights: Floats
+    offset: float
+
+    def __call__(self, batch: Encoded) -> Floats:
+        """Score every output; absent numbers count as the average."""
+        values = batch.values[:, : self.weights.size]
+        weights = self.weights[: values.shape[1]]
+        score = values @ weights - self.offset
+        if not np.isfinite(score).all():
+            clean = np.nan_to_num(values, nan=0.0, posinf=1e300, neginf=-1e300)
+            score = np.clip(clean @ weights - self.offset, -1e300, 1e300)
+        return np.asarray(score)
+
+    def describe(self) -> str:
+        """Print the weights."""
+        largest = np.argsort(-np.abs(self.weights))[:6]
+        terms = " ".join(f"{self.weights[i]:+.3g}*output[{i}]" for i in sorted(largest))
+        return terms + (" + ..." if self.weights.size > 6 else "")
+
+
+def fit_linear(of_d: Encoded, of_neighbour: Encoded, *, steps: int = 8) -> Linear | None:
+    """Ridge logistic regression by a few Newton steps; None where nothing can be fitted."""
+    values = np.concatenate([of_d.values, of_neighbour.values])
+    target = np.concatenate([np.ones(len(of_d)), np.zeros(len(of_neighbour))])
+    finite = np.isfinite(values)
+    values = np.where(finite, values, np.nan)
+    known = finite.any(axis=0)
+    if not known.any():
+        return None
+    with np.errstate(invalid="ignore"):
+        centre = np.where(known, np.nanmedian(np.where(known, values, 0.0), axis=0), 0.0)
+        spread = np.where(known, np.nanmean(np.abs(np.where(known, values, 0.0) - centre), axis=0), 0.0)
+    spread = np.where(spread > 0.0, spread, 1.0)
+    scaled = np.clip(np.nan_to_num((values - centre) / spread), -5.0, 5.0)
+    weights = np.zeros(scaled.shape[1])
+    ridge = 1.0 * np.eye(scaled.shape[1])
+    for _ in range(steps):
+        predicted = 1.0 / (1.0 + np.exp(-np.clip(scaled @ weights, -30.0, 30.0)))
+        slope = scaled.T @ (target - predicted) - weights
+        curvature = (scaled * (predicted * (1.0 - predicted))[:, None]).T @ scaled + ridge
+        step = np.linalg.solve(curvature, slope)
+        weights = weights + step
+        if np.abs(step).max() < 1e-6:
+            break
+    weights = weights / spread
+    if not np.isfinite(weights).all() or not np.abs(weights).any():
+        return None
+    return Linear(weights, float(centre @ weights))
+
+
+@dataclass(frozen=True, slots=True)
+class Boosted:
+    """Gradient-boosted trees (scikit-learn), for leaks that only show in interactions."""
+
+    model: Any
+
+    def __call__(self, batch: Encoded) -> Floats:
+        """Log-odds of D."""
+        width = self.model.n_features_in_
+        values = batch.values[:, :width]
+        if values.shape[1] < width:
+            values = np.pad(values, ((0, 0), (0, width - values.shape[1])), constant_values=np.nan)
+        return np.asarray(self.model.decision_function(values), dtype=np.float64)
+
+    def describe(self) -> str:
+        """Name the model."""
+        return "score of gradient-boosted trees"
+
+
+def fit_boosted(of_d: Encoded, of_neighbour: Encoded, *, rows: int = 20_000) -> Boosted:
+    """Fit at most ``rows`` outputs of each side, with a fixed seed."""
+    from sklearn.ensemble import HistGradientBoostingClassifier
+
+    a, b = of_d.values[:rows], of_neighbour.values[:rows]
+    model = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.1, random_state=0, early_stopping=False)
+    model.fit(np.concatenate([a, b]), np.concatenate([np.ones(len(a)), np.zeros(len(b))]))
+    return Boosted(model)
+
+
+def _successive(values: Floats) -> Floats:
+    return np.diff(values, axis=1, prepend=0.0)
+
+
+def coordinates(width: int) -> Sequence[Column]:
+    """A score for each coordinate."""
+    return [Column(index) for index in range(width)]

@@ -1,0 +1,112 @@
+"""The program at the end of a violation: it repeats the measurement and prints it."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import replace
+from typing import Any
+
+from dpaudit.claims import Claim
+from dpaudit.engine.result import Witness
+from dpaudit.mechanism import Batched, Fresh, Named, PerRelease, Plain
+
+PLACEHOLDER = "PLACEHOLDER"
+
+TEMPLATE = '''"""Repeats a measurement of dpaudit: {claim}.
+
+Event: {event}
+"""
+
+import math
+
+import numpy as np
+
+from dpaudit.engine.outputs import numbers, structure
+from dpaudit.engine.sampling import Sampler
+from dpaudit.mechanism import as_mechanism
+{imports}
+mechanism = as_mechanism({mechanism})
+data = {data}
+neighbour = {neighbour}
+
+{definitions}
+
+def event(output):
+    return {expression}
+
+
+def count(data, trials, seed):
+    outputs = Sampler(mechanism, one_by_one={one_by_one}).draw(data, trials, np.random.SeedSequence(seed))
+    return sum(bool(event(output)) for output in outputs)
+
+
+trials = {trials}
+on_data = count(data, trials, {seed})
+on_neighbour = count(neighbour, trials, {seed} + 1)
+print(f"event on data:      {{on_data}} of {{trials}}")
+print(f"event on neighbour: {{on_neighbour}} of {{trials}}")
+ratio = math.inf if on_neighbour == 0 else math.log(max(on_data, 1e-300) / on_neighbour)
+print(f"log-ratio {{ratio:.4f}}; the claim is {claim}")
+'''
+
+
+def script(witness: Witness, claim: Claim, definitions: str, origin: Any) -> Witness:
+    """Return the witness with its script; what cannot be written down is a marked placeholder that says so."""
+    imports, expression = importable(origin)
+    missing: list[str] = []
+    if not expression:
+        missing.append("the mechanism cannot be imported by name: put it here")
+    if not witness.literal:
+        missing.append("the data have no literal form: rebuild them here")
+    if not witness.event_code:
+        missing.append("the event has no short form: write a test of one output here")
+    note = "".join(f"# {PLACEHOLDER}: {text}\n" for text in missing)
+    text = TEMPLATE.format(
+        claim=repr(claim),
+        event=witness.event.replace("\\", "\\\\").replace('"', "'"),
+        imports=("import pandas as pd\n" if "pd." in witness.data + witness.neighbour else "") + imports + "\n" + note,
+        mechanism=expression or f"...  # {PLACEHOLDER}",
+        data=witness.data if witness.literal else f"...  # {PLACEHOLDER}: {witness.data}",
+        neighbour=witness.neighbour if witness.literal else f"...  # {PLACEHOLDER}: {witness.neighbour}",
+        definitions=definitions,
+        expression=witness.event_code or f"...  # {PLACEHOLDER}",
+        one_by_one="raises " in witness.event,
+        trials=witness.on_data.trials,
+        seed=witness.seed,
+    )
+    return replace(witness, script_text=text)
+
+
+def importable(origin: Any) -> tuple[str, str]:
+    """Import lines and an expression that gives the mechanism again; ``("", "")`` where there are none."""
+    if isinstance(origin, Named):
+        return "", repr(origin.name)
+    if isinstance(origin, str):
+        return "", repr(origin)
+    if isinstance(origin, Batched | PerRelease | Fresh | Plain):
+        wrapper = {Batched: "dpaudit.batched", PerRelease: "dpaudit.per_release", Fresh: "dpaudit.fresh", Plain: ""}
+        lines, name = importable(origin.__wrapped__)
+        return (f"import dpaudit\n{lines}", f"{wrapper[type(origin)]}({name})") if name else ("", "")
+    name = getattr(origin, "__qualname__", "")
+    module = getattr(origin, "__module__", "") or ""
+    if name and module != "__main__" and "<" not in name and _found(module, name) is origin:
+        return f"from {module} import {name.partition('.')[0]}", name
+    kind = type(origin)
+    if kind.__module__ not in ("__main__", "builtins") and _found(kind.__module__, kind.__qualname__) is kind:
+        text = repr(origin)
+        try:
+            if eval(text, {"__builtins__": {}}, {kind.__name__: kind}) == origin:
+                return f"from {kind.__module__} import {kind.__name__}", text
+        except Exception:
+            return "", ""
+    return "", ""
+
+
+def _found(module: str, qualified: str) -> Any:
+    try:
+        found: Any = importlib.import_module(module)
+        for part in qualified.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError):
+        return None
+    return found

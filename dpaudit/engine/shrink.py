@@ -1,0 +1,198 @@
+"""From the pair that refuted the claim to the smallest one that still does, and to an event that a person can check.
+
+Shrinking never changes the verdict. Hypothesis walks towards smaller pairs; its predicate, a short audit of one pair, is
+memoised by the pair, so that it is deterministic whatever the mechanism does. The pair it ends at is confirmed outside
+Hypothesis on fresh outputs, the j-th attempt at ``alpha / (j (j + 1))``; if that fails, the original pair is tried, and
+reported as unconfirmed if that fails too.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from dpaudit._hypothesis import smallest
+from dpaudit.claims import Claim
+from dpaudit.engine.events import Event, observed_epsilon, simplest
+from dpaudit.engine.evidence import Points
+from dpaudit.engine.learning import Learner, Settled
+from dpaudit.engine.outputs import Encoded
+from dpaudit.engine.result import Frequency, Witness
+from dpaudit.engine.sampling import BatchRaised, Sampler, Task, TimedOut, block_sizes, merge, run_task, seed_child
+from dpaudit.engine.script import importable, script
+from dpaudit.engine.search import Campaign
+from dpaudit.mechanism import Outputs
+from dpaudit.neighbours import Neighbours, Pair
+from dpaudit.values import fingerprint, source
+
+SHRINKING_ALPHA = 1e-3  # of one look at one pair while shrinking; the confirmation is what counts
+EXAMPLES = 60
+MOST_LOOKS = 200
+FEWEST_SAMPLES = 2_000
+SHRINK_NUMBER, CONFIRM_NUMBER, MEASURE_NUMBER = 2_000_000, 3_000_000, 4_000_000  # names of their seeds
+LARGEST_MEASUREMENT = 100_000
+CONFIDENCE = 0.99
+
+
+@dataclass
+class Looker:
+    """Audits one pair at a time, each with seeds of its own."""
+
+    sampler: Sampler
+    claim: Claim
+    points: Points
+    encoder: Callable[[Outputs], Encoded]
+    entropy: int
+    drawn: int = 0
+    looks: int = 0
+
+    def refutes(self, pair: Pair, *, log_threshold: float, samples: int, base: int) -> Learner | None:
+        """Audit the pair alone; return what was learned if the claim is refuted within ``samples``."""
+        self.looks += 1
+        campaign = Campaign(self.claim, self.points, [pair], samples=max(samples, 2), complete=True)
+        candidate = campaign.candidates[0]
+        spent = 0
+        while True:
+            size = min(candidate.next_size(), (samples - spent) // 2)
+            if size < 1:
+                return None
+            learner = candidate.learner
+            task = Task(
+                self.sampler, pair.data, pair.neighbour, learner.views, self.encoder, self.entropy,
+                (base + self.looks, candidate.rounds), 0, tuple(block_sizes(size)), -(-learner.wanted() // 16),
+            )  # fmt: skip
+            merged = merge(run_task(task))
+            spent += 2 * size
+            self.drawn += 2 * size
+            candidate.rounds += 1
+            records = learner.settle(Settled(merged.counts, merged.learn, merged.repeats), size)
+            if campaign.settle(candidate, records) >= log_threshold:
+                return learner
+
+
+def find_witness(
+    looker: Looker,
+    neighbours: Neighbours,
+    found: Pair,
+    *,
+    spent: int,
+    alpha: float,
+    shrink: bool,
+    seconds: float,
+    origin: object,
+) -> Witness | None:
+    """Shrink, confirm, choose the event, measure it, and write it down."""
+    allowance = max(4 * spent, FEWEST_SAMPLES)
+    try:
+        small = _shrink(looker, neighbours, found, allowance, seconds) if shrink else None
+        attempts = (
+            [found] if small is None or fingerprint(tuple(small)) == fingerprint(tuple(found)) else [small, found]
+        )
+        for number, pair in enumerate(attempts, start=1):
+            threshold = math.log(number * (number + 1) / alpha)
+            learner = looker.refutes(pair, log_threshold=threshold, samples=10 * allowance, base=CONFIRM_NUMBER)
+            if learner is not None:
+                break
+        confirmed = learner is not None
+        if learner is None:
+            learner = Learner()
+            pair = found
+            _learn(looker, pair, learner, spent)
+        event = simplest(learner.kept(), learner.views, looker.points, learner.labels)
+        if event is None:
+            return None
+        return _measure(looker, pair, event, spent, confirmed, pair is not found, origin)
+    except (TimedOut, BatchRaised):
+        return None
+
+
+def _shrink(looker: Looker, neighbours: Neighbours, found: Pair, allowance: int, seconds: float) -> Pair | None:
+    known: dict[Hashable, bool] = {fingerprint(tuple(found)): True}
+    deadline = time.monotonic() + seconds
+
+    def violates(pair: Pair) -> bool:
+        key = fingerprint(tuple(pair))
+        if key not in known:
+            if looker.looks >= MOST_LOOKS or time.monotonic() > deadline:
+                return False
+            threshold = math.log(1.0 / SHRINKING_ALPHA)
+            known[key] = (
+                looker.refutes(pair, log_threshold=threshold, samples=allowance, base=SHRINK_NUMBER) is not None
+            )
+        return known[key]
+
+    return smallest(neighbours.strategy, violates, examples=EXAMPLES, seed=looker.entropy % 2**32)
+
+
+def _learn(looker: Looker, pair: Pair, learner: Learner, per_side: int) -> None:
+    task = Task(
+        looker.sampler, pair.data, pair.neighbour, (), looker.encoder, looker.entropy,
+        (CONFIRM_NUMBER, 0), 0, tuple(block_sizes(max(per_side, 100))), per_side,
+    )  # fmt: skip
+    merged = merge(run_task(task))
+    looker.drawn += 2 * merged.size
+    learner.settle(Settled(merged.counts, merged.learn, merged.repeats), merged.size)
+
+
+def _measure(
+    looker: Looker, pair: Pair, event: Event, spent: int, confirmed: bool, shrunk: bool, origin: object
+) -> Witness:
+    """Count the event on fresh outputs of both sides."""
+    trials = min(max(spent // 2, 1000), LARGEST_MEASUREMENT)
+    ordered = Pair(pair.neighbour, pair.data) if event.swapped else pair
+    counts = []
+    for side, data in enumerate(ordered):
+        outputs = looker.sampler.draw(data, trials, seed_child(looker.entropy, MEASURE_NUMBER, 0, 0, side))
+        counts.append(int(event.contains(looker.encoder(outputs)).sum()))
+        looker.drawn += trials
+    definitions, expression = event.code()
+    data_source, data_literal = _literal(ordered.data)
+    neighbour_source, neighbour_literal = _literal(ordered.neighbour)
+    delta = float(looker.points.delta.min())
+    witness = Witness(
+        data=data_source,
+        neighbour=neighbour_source,
+        literal=data_literal and neighbour_literal,
+        event=str(event),
+        event_code=expression,
+        on_data=frequency(counts[0], trials),
+        on_neighbour=frequency(counts[1], trials),
+        epsilon=observed_epsilon(counts[0], counts[1], trials, delta),
+        confirmed=confirmed,
+        shrunk=shrunk,
+        seed=looker.entropy,
+        mechanism=importable(origin)[1],
+    )
+    return script(witness, looker.claim, definitions, origin)
+
+
+def frequency(count: int, trials: int) -> Frequency:
+    """A count with its exact interval."""
+    from statsmodels.stats.proportion import proportion_confint
+
+    low, high = proportion_confint(count, trials, alpha=1.0 - CONFIDENCE, method="beta")
+    # statsmodels gives NaN at the ends, where the bound is the end itself.
+    low = 0.0 if count == 0 else float(low)
+    high = 1.0 if count == trials else float(high)
+    if not (0.0 <= low <= high <= 1.0):
+        raise ArithmeticError(f"No exact interval for {count} of {trials}: got ({low}, {high}).")
+    return Frequency(count=count, trials=trials, low=low, high=high)
+
+
+def _literal(data: object) -> tuple[str, bool]:
+    """Source for the data, and whether evaluating it gives the data back."""
+    text = source(data)
+    import numpy as np
+
+    names: dict[str, object] = {"np": np}
+    if "pd." in text:
+        import pandas as pd
+
+        names["pd"] = pd
+    try:
+        again = eval(text, {"__builtins__": {"float": float}}, names)
+        return text, fingerprint(again) == fingerprint(data)
+    except Exception:
+        return text, False

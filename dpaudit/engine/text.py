@@ -1,0 +1,106 @@
+"""A result as a person reads it: a violation is a bug report, and nothing found says what would have been."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+
+from dpaudit.claims import Verdict
+from dpaudit.engine.family import claimed_epsilon
+from dpaudit.engine.result import Result, StoppedBy, Witness
+
+WIDTH = 110
+STOPPED = {
+    StoppedBy.VIOLATION: "stopped at the violation",
+    StoppedBy.SAMPLES: "all samples used",
+    StoppedBy.SECONDS: "out of time",
+    StoppedBy.INTERRUPT: "interrupted",
+    StoppedBy.TIMEOUT: "a call timed out",
+    StoppedBy.LOST_WORKER: "a worker was lost",
+}
+
+
+def headline(result: Result) -> str:
+    """One line: verdict, name, claim, bound, cost."""
+    return (
+        f"{result.verdict}  {result.name}: claimed {result.claim!r}, shown {shown(result)} "
+        f"({result.samples:,} samples, {result.seconds:.1f} s)"
+    )
+
+
+def shown(result: Result) -> str:
+    """The bound in words."""
+    at = f" at delta {result.delta:g}" if result.delta else ""
+    text = f"epsilon >= {result.epsilon_lower:.4g}{at}"
+    if claimed_epsilon(result.claim) is None:
+        text = f"{result.claim.parameter_name} >= {result.parameter_lower:.4g}, {text}"
+    return text
+
+
+def render(result: Result) -> str:
+    """The whole story."""
+    lines = [headline(result)]
+    if result.verdict is Verdict.VIOLATION:
+        lines += _violation(result)
+    elif result.verdict is Verdict.NO_VIOLATION_FOUND:
+        lines += _nothing_found(result)
+    else:
+        lines += ["", *_paragraph("The audit could not decide; this is not a sign of privacy.")]
+    for message in result.messages:
+        lines += ["", *_paragraph(f"Note: {message}")]
+    replay = "" if result.reproducible else " The mechanism has randomness of its own: a rerun draws other numbers."
+    lines += [
+        "",
+        *_paragraph(f"Seed {result.seed}; {STOPPED[result.stopped_by]}; {result.pairs} pair(s) tried.{replay}"),
+    ]
+    return "\n".join(lines)
+
+
+def _violation(result: Result) -> list[str]:
+    lines = [
+        "",
+        *_paragraph(
+            f"The claim is false, or an event of probability {result.alpha:g} has happened. Claimed: {result.claim!r}. "
+            f"Shown: {shown(result)}."
+        ),
+    ]
+    witness = result.witness
+    if witness is None:
+        return lines
+    return [*lines, "", *_witness(witness)]
+
+
+def _witness(witness: Witness) -> list[str]:
+    ratio = "infinite" if math.isinf(witness.epsilon) else f"{witness.epsilon:.3f}"
+    title = "Smallest pair found" if witness.shrunk else "Pair"
+    lines = [
+        f"{title}{'' if witness.confirmed else ' (not confirmed on fresh outputs)'}:",
+        f"  data:      {witness.data}",
+        f"  neighbour: {witness.neighbour}",
+        "Event:",
+        *textwrap.wrap(witness.event, WIDTH, initial_indent="  ", subsequent_indent="  "),
+        "Counted on fresh outputs (with 99 % intervals):",
+        f"  on data:      {witness.on_data}",
+        f"  on neighbour: {witness.on_neighbour}",
+        f"  log-ratio of the shares: {ratio}",
+    ]
+    return [*lines, "", "result.witness.script() is a program that repeats this measurement."]
+
+
+def _nothing_found(result: Result) -> list[str]:
+    caught = ", ".join(
+        f"{epsilon:.3g} (event of probability {mass:g})"
+        for mass, epsilon in sorted(result.detectable.items(), reverse=True)
+        if math.isfinite(epsilon)
+    )
+    return [
+        "",
+        *_paragraph(
+            f"This is not a proof of privacy. With these samples the audit would have caught a leak from epsilon {caught} on; "
+            "rarer leaks, and leaks on data that were not tried, need more."
+        ),
+    ]
+
+
+def _paragraph(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH)

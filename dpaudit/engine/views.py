@@ -1,0 +1,300 @@
+"""Views: ways of cutting outputs into cells. Each is fixed before the outputs it counts are drawn.
+
+=========  ===========================================================================================================
+view       cells
+=========  ===========================================================================================================
+value      structure, and within it the value of a single number: atoms, quantile bins, tails, NaN and infinities
+record     exactly repeated whole outputs, one cell each, everything else together (finds a rare raw release)
+shape      structure alone: type, length, keys, strings, None, exceptions
+score      a learned number per output: naive Bayes over coordinates or their differences, linear, boosted trees
+=========  ===========================================================================================================
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.engine.outputs import Encoded, record_keys
+from dpaudit.engine.partition import Line, Table
+from dpaudit.engine.scores import Score
+
+Counts: TypeAlias = NDArray[np.int64]
+Mask: TypeAlias = NDArray[np.bool_]
+
+NEW_KEYS_PER_BLOCK = 64
+
+
+class Block:
+    """One batch of outputs with what several views need of it, computed once."""
+
+    def __init__(self, batch: Encoded) -> None:
+        self.batch = batch
+
+    @cached_property
+    def ascending(self) -> NDArray[np.float64]:
+        """The single number of each output, sorted. NaN where there is none."""
+        if self.batch.values.shape[1] == 0:
+            return np.full(len(self.batch), np.nan)
+        column = self.batch.values[:, 0].copy()
+        column.sort()
+        return column
+
+    @cached_property
+    def keys(self) -> NDArray[np.uint64]:
+        """Keys of whole outputs, sorted."""
+        return np.sort(record_keys(self.batch))
+
+
+class View(Protocol):
+    """A partition of all possible outputs into cells."""
+
+    @property
+    def name(self) -> str:
+        """Which view it is; evidence is kept under this name across rounds."""
+
+    @property
+    def ordered(self) -> bool:
+        """Whether neighbouring cells are neighbours in value."""
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+
+    def count(self, block: Block) -> Counts:
+        """How many outputs of the block fall in each cell."""
+
+    def locate(self, batch: Encoded) -> NDArray[np.intp]:
+        """The cell of each output."""
+
+    def describe(self, cells: Mask, labels: Mapping[int, str]) -> str:
+        """The union of the selected cells, for a person."""
+
+
+@dataclass(frozen=True, slots=True)
+class ValueView:
+    """Outputs with at most one number: by structure, then by value."""
+
+    codes: Table
+    lines: tuple[Line | None, ...]  # None: that structure holds no number
+    name: str = "value"
+    ordered: bool = True
+
+    @property
+    def cells(self) -> int:
+        """One cell for unknown structures, and those of every known one."""
+        return sum(1 if line is None else line.cells for line in self.lines) + 1
+
+    def count(self, block: Block) -> Counts:
+        """Count by structure; one structure, the usual case, needs a single sort."""
+        batch = block.batch
+        parts: list[Counts] = []
+        known = 0
+        if batch.uniform and len(batch):
+            for code, line in zip(self.codes.keys, self.lines, strict=True):
+                inside = batch.codes[0] == code
+                known += len(batch) if inside else 0
+                parts.append(self._count_line(line, block.ascending if inside else block.ascending[:0]))
+        else:
+            column = batch.values[:, 0] if batch.values.shape[1] else np.full(len(batch), np.nan)
+            for code, line in zip(self.codes.keys, self.lines, strict=True):
+                chosen = np.sort(column[batch.codes == code])
+                known += chosen.size
+                parts.append(self._count_line(line, chosen))
+        return np.concatenate([*parts, [len(batch) - known]]).astype(np.int64)
+
+    @staticmethod
+    def _count_line(line: Line | None, ascending: NDArray[np.float64]) -> Counts:
+        return np.array([ascending.size]) if line is None else line.count(ascending)
+
+    def locate(self, batch: Encoded) -> NDArray[np.intp]:
+        """The cell of each output."""
+        cell = np.full(len(batch), self.cells - 1)
+        column = batch.values[:, 0] if batch.values.shape[1] else np.full(len(batch), np.nan)
+        offset = 0
+        for code, line in zip(self.codes.keys, self.lines, strict=True):
+            inside = batch.codes == code
+            if line is None:
+                cell[inside] = offset
+                offset += 1
+                continue
+            place = np.searchsorted(line.cuts, column, side="right")
+            place = np.where(np.isnan(column), line.cells - 1, place)
+            cell[inside] = offset + place[inside]
+            offset += line.cells
+        return cell
+
+    def describe(self, cells: Mask, labels: Mapping[int, str]) -> str:
+        """Name structures only where there are several."""
+        several = len(self.lines) > 1
+        parts: list[str] = []
+        offset = 0
+        for code, line in zip(self.codes.keys, self.lines, strict=True):
+            label = labels.get(int(code), f"structure {int(code):016x}")
+            width = 1 if line is None else line.cells
+            chosen = cells[offset : offset + width]
+            offset += width
+            if line is None:
+                parts.extend([says(label)] if chosen[0] else [])
+            elif chosen.all() or (several and chosen[:-1].all()):
+                parts.append(f"output is {label}")
+            else:
+                parts.extend(line.describe(chosen) if not several else line.describe(chosen, f"{label} output"))
+        if cells[-1]:
+            parts.append("output has a structure not seen while learning")
+        return " or ".join(parts) if parts else "no output"
+
+
+@dataclass(frozen=True, slots=True)
+class RecordView:
+    """Whole outputs that repeat exactly. With ``floats`` the keys are the values of single numbers themselves."""
+
+    table: Table
+    texts: Mapping[Any, str]
+    floats: bool
+    name: str = "record"
+    ordered: bool = False
+
+    @property
+    def cells(self) -> int:
+        """One per known output, and one for all others."""
+        return self.table.cells
+
+    def _sorted(self, block: Block) -> NDArray[Any]:
+        return block.ascending if self.floats else block.keys
+
+    def count(self, block: Block) -> Counts:
+        """Count known outputs."""
+        return self.table.count(self._sorted(block))
+
+    def unknown(self, block: Block) -> list[tuple[Any, int, str]]:
+        """Repeated outputs of the block that have no cell yet: (key, count, text)."""
+        keys, lengths = self.table.unknown(self._sorted(block), NEW_KEYS_PER_BLOCK)
+        if not keys.size:
+            return []
+        if self.floats:
+            return [(float(k), int(n), f"output == {float(k)!r}") for k, n in zip(keys, lengths, strict=True)]
+        unsorted = record_keys(block.batch)
+        first = {int(key): int(np.flatnonzero(unsorted == key)[0]) for key in keys}
+        return [
+            (int(k), int(n), f"output == {text_of(block.batch, first[int(k)])}")
+            for k, n in zip(keys, lengths, strict=True)
+        ]
+
+    def locate(self, batch: Encoded) -> NDArray[np.intp]:
+        """The cell of each output."""
+        if self.floats:
+            keys: NDArray[Any] = batch.values[:, 0] if batch.values.shape[1] else np.full(len(batch), np.nan)
+        else:
+            keys = record_keys(batch)
+        place = np.searchsorted(self.table.keys, keys)
+        inside = np.minimum(place, self.table.keys.size - 1)
+        known = self.table.keys[inside] == keys if self.table.keys.size else np.zeros(len(batch), bool)
+        return np.where(known, place, self.table.keys.size)
+
+    def describe(self, cells: Mask, labels: Mapping[int, str]) -> str:
+        """List the outputs, or their complement where that is shorter."""
+        del labels
+        wanted = not cells[-1]
+        keys = self.table.keys[cells[:-1] == wanted]
+        texts = [self.texts.get(key.item(), f"record {key!r}") for key in keys]
+        shown = " or ".join(texts[:8]) + (f" or {len(texts) - 8} more exact outputs" if len(texts) > 8 else "")
+        return shown if wanted else f"not ({shown})"
+
+
+@dataclass(frozen=True, slots=True)
+class ShapeView:
+    """Structure alone."""
+
+    table: Table
+    name: str = "shape"
+    ordered: bool = False
+
+    @property
+    def cells(self) -> int:
+        """One per known structure, and one for all others."""
+        return self.table.cells
+
+    def count(self, block: Block) -> Counts:
+        """Count structures."""
+        return self.table.count(np.sort(block.batch.codes))
+
+    def locate(self, batch: Encoded) -> NDArray[np.intp]:
+        """The cell of each output."""
+        place = np.searchsorted(self.table.keys, batch.codes)
+        return np.where(np.isin(batch.codes, self.table.keys), place, self.table.keys.size)
+
+    def describe(self, cells: Mask, labels: Mapping[int, str]) -> str:
+        """List the structures."""
+        parts = [says(labels.get(int(code), "?")) for code in self.table.keys[cells[:-1]]]
+        if cells[-1]:
+            parts.append("output has a structure not seen while learning")
+        return " or ".join(parts)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreView:
+    """A learned number per output."""
+
+    name: str
+    score: Score
+    line: Line
+    ordered: bool = True
+
+    @property
+    def cells(self) -> int:
+        """The cells of the score."""
+        return self.line.cells
+
+    def count(self, block: Block) -> Counts:
+        """Score, sort, count."""
+        values = self.score(block.batch)
+        return self.line.count(np.sort(values))
+
+    def locate(self, batch: Encoded) -> NDArray[np.intp]:
+        """The cell of each output."""
+        values = self.score(batch)
+        place = np.searchsorted(self.line.cuts, values, side="right")
+        return np.where(np.isnan(values), self.line.cells - 1, place)
+
+    def describe(self, cells: Mask, labels: Mapping[int, str]) -> str:
+        """Conditions on the score."""
+        del labels
+        name = self.score.describe()
+        simple = name if name.startswith("output[") else "score"
+        text = " or ".join(self.line.describe(cells, simple))
+        return text if simple == name else f"{text}, where score = {name}"
+
+
+_PLACEHOLDER = re.compile(r"\b(?:float|int|bool)\b")
+
+
+def says(label: str) -> str:
+    """A structure as a sentence: exceptions read as ``raises ...``, the rest as ``output is ...``."""
+    return label if label.startswith("raises ") else f"output is {label}"
+
+
+def text_of(batch: Encoded, row: int) -> str:
+    """One output as text: its structure with the numbers filled in."""
+    label = batch.labels.get(int(batch.codes[row]), "?")
+    numbers: list[float] = batch.values[row].tolist()
+    if label.startswith("array of") and "int" in label:
+        numbers = [int(value) if value == value else value for value in numbers]
+    if label.startswith("array of"):
+        return f"array({numbers})"
+    filled = iter(numbers)
+
+    def fill(match: re.Match[str]) -> str:
+        value = next(filled, None)
+        if value is None:
+            return match.group()
+        kinds: dict[str, type] = {"int": int, "bool": bool, "float": float}
+        return repr(kinds[match.group()](value))
+
+    return _PLACEHOLDER.sub(fill, label)
