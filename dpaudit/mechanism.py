@@ -14,7 +14,7 @@ import functools
 import importlib
 import random
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -135,12 +135,17 @@ class Fresh:
         check_count(minimum=0, size=size)
         check_generator(rng=rng)
         with seeded_globals(rng):
-            return [_release(self._one, data, rng) for _ in range(size)]
+            return [_release(self.release, data, rng) for _ in range(size)]
 
-    def _one(self, data: Any, rng: np.random.Generator) -> Any:
+    def release(self, data: Any, rng: np.random.Generator) -> Any:
+        """Make an instance and return its output."""
         instance = self.make()
         if isinstance(instance, Mechanism):
             return instance.sample(data, 1, rng)[0]
+        if not callable(instance):
+            raise MechanismError(
+                f"make={self.make!r} made {shorten(instance)}, which is neither a mechanism nor callable."
+            )
         return instance(data)
 
     @property
@@ -216,11 +221,13 @@ def as_mechanism(source: Any) -> Mechanism:
 def checked_outputs(outputs: Outputs, size: int) -> Outputs:
     """Return ``outputs`` if there are exactly ``size`` of them."""
     try:
+        if isinstance(outputs, str | bytes | Mapping | Set):  # one output with a length, not a sequence of outputs
+            raise TypeError
         count = len(outputs)
     except TypeError:
         raise MechanismError(
             f"The mechanism returned {shorten(outputs)} for size={size}; it must return {size} outputs, as an array "
-            "whose first axis has that length or as a sequence. Wrap a function of one release with dpaudit.per_release."
+            "whose first axis has that length or as a sequence. Wrap a function of one release in dpaudit.per_release."
         ) from None
     if count != size:
         raise MechanismError(f"The mechanism returned {count} outputs for size={size}; it must return exactly {size}.")
@@ -246,6 +253,8 @@ def _release(function: Callable[..., Any], *arguments: Any) -> Any:
     # An Exception is what the caller of the release would see; KeyboardInterrupt and SystemExit are not outputs.
     try:
         return function(*arguments)
+    except MechanismError:  # a broken protocol says nothing about the data
+        raise
     except Exception as error:
         return Raised.from_exception(error)
 
@@ -272,7 +281,10 @@ def _made(name: str) -> Mechanism:
         raise InvalidArgument(
             f"mechanism={name!r}: {module_name} has no {attribute!r}.{did_you_mean(attribute, known)}"
         )
-    made = factory if isinstance(factory, Mechanism) and not isinstance(factory, type) else factory()
+    ready = isinstance(factory, Mechanism) and not isinstance(factory, type)
+    if not ready and not callable(factory):
+        raise InvalidArgument(f"mechanism={name!r} is {shorten(factory)}, which is neither a mechanism nor makes one.")
+    made = factory if ready else factory()
     if isinstance(made, str):
         raise InvalidArgument(f"mechanism={name!r} must make a mechanism, not the string {made!r}.")
     return as_mechanism(made)

@@ -111,11 +111,11 @@ def _offers(view: View, sides: Sides, points: Points, labels: Mapping[int, str])
     orders = [natural_order(counts)] if view.ordered else []
     if not isinstance(view, ScoreView):  # a union of intervals of a score tells nobody anything
         orders.append(sorted_order(counts))
-    for order in orders:
-        choice = choose_events(counts, order, points)
+    choice = choose_events(counts, np.stack(orders), points)
+    for row, order in enumerate(orders):
         for swapped, sizes, scores in (
-            (False, choice.right, choice.right_score),
-            (True, choice.left, choice.left_score),
+            (False, choice.right[row], choice.right_score[row]),
+            (True, choice.left[row], choice.left_score[row]),
         ):
             point = int(np.argmax(scores))
             cells = np.zeros(counts.shape[1], dtype=bool)

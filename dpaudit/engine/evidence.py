@@ -41,6 +41,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -90,7 +91,7 @@ class Points:
         return cls(array[:, 0].copy(), array[:, 1].copy())
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Record:
     """One settled round of one view: cell counts of the past, on which bets rest, and of the new outputs.
 
@@ -108,6 +109,21 @@ class Record:
             raise DPAuditError(f"A round must draw as many outputs from D as from D', not {sizes[0]} and {sizes[1]}.")
         if (self.new < 0).any() or (self.past < 0).any():
             raise DPAuditError("A cell count is negative; the partition and its counts do not belong together.")
+
+    @cached_property
+    def orders(self) -> tuple[tuple[str, ...], NDArray[np.intp]]:
+        """Orders of the cells in which D grows heavier, by the past alone, with their names."""
+        if self.ordered:
+            return ("natural", "sorted"), np.stack([natural_order(self.past), sorted_order(self.past)])
+        return ("sorted",), sorted_order(self.past)[None]
+
+    @cached_property
+    def pooled(self) -> tuple[Counts, Counts]:
+        """Past and new counts in natural order, adjacent cells joined until the share of D increases."""
+        order = natural_order(self.past)
+        starts = _pooled_blocks(self.past[:, order])
+        past, new = (np.add.reduceat(counts[:, order], starts, axis=1) for counts in (self.past, self.new))
+        return past, new
 
 
 class Wealth:
@@ -168,16 +184,12 @@ class Wealth:
 
 def expert_gains(record: Record, points: Points, bets: Floats) -> Iterator[tuple[str, Floats]]:
     """Log-gain of every expert in one round, shape (points, bet sizes). Bets use ``record.past`` alone."""
-    usable = record.past.sum(axis=1).min() > 0 and record.past.shape[1] > 1
-    if not usable:
+    if record.past.sum(axis=1).min() == 0 or record.past.shape[1] < 2:
         return
-    if record.ordered:
-        order = natural_order(record.past)
-        yield "natural", _two_sided_gain(record, order, points, bets)
-        if (points.delta == 0.0).any():
-            # With delta > 0 the isotonic factors are not valid bets; such points keep their stake.
-            yield "isotonic", _isotonic_gain(record, order, points)
-    yield "sorted", _two_sided_gain(record, sorted_order(record.past), points, bets)
+    names, orders = record.orders
+    yield from zip(names, _two_sided_gains(record, orders, points, bets), strict=True)
+    if record.ordered and (points.delta == 0.0).any():
+        yield "isotonic", _isotonic_gain(record, points)
 
 
 def natural_order(past: Counts) -> NDArray[np.intp]:
@@ -205,7 +217,10 @@ def shrunk_log_ratio(past: Counts) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The events an order offers, per point: R = its last ``right`` cells, L = its first ``left`` cells."""
+    """The events that orders of the cells offer, one row per order and one column per point.
+
+    R is the last ``right`` cells of the order, L the first ``left``.
+    """
 
     right: NDArray[np.intp]
     left: NDArray[np.intp]
@@ -217,82 +232,65 @@ class Choice:
     left_centre: Floats
 
 
-def choose_events(past: Counts, order: NDArray[np.intp], points: Points) -> Choice:
+def choose_events(past: Counts, orders: NDArray[np.intp], points: Points) -> Choice:
     """Pick R and L from the past: the sets with the largest estimated advantage in standard errors."""
     totals = past.sum(axis=1)
-    upper = np.cumsum(past[:, order[::-1]], axis=1)
-    lower = np.cumsum(past[:, order], axis=1)
-    c = np.exp(points.epsilon)[:, None]
-    delta = points.delta[:, None]
-    right, right_score, right_scale, right_centre = _best_set(upper[0], upper[1], totals, c, delta)
-    left, left_score, left_scale, left_centre = _best_set(lower[1], lower[0], totals[::-1], c, delta)
-    right_weight = np.maximum(right_score, 0.0) / right_scale
-    left_weight = np.maximum(left_score, 0.0) / left_scale
-    overlap = right + left > order.size
-    right_weight = np.where(overlap & (left_score > right_score), 0.0, right_weight)
-    left_weight = np.where(overlap & (left_score <= right_score), 0.0, left_weight)
-    largest = np.maximum(right_weight, left_weight)
-    idle = largest <= 0.0
-    right_weight = np.where(idle, (right_score >= left_score).astype(float), right_weight)
-    left_weight = np.where(idle, (right_score < left_score).astype(float), left_weight)
-    largest = np.where(idle, 1.0, largest)
-    right_weight, left_weight = right_weight / largest, left_weight / largest
-    right_weight = np.where(right_weight < LEAST_WEIGHT, 0.0, right_weight)
-    left_weight = np.where(left_weight < LEAST_WEIGHT, 0.0, left_weight)
-    return Choice(right, left, right_score, left_score, right_weight, left_weight, right_centre, left_centre)
+    lower = np.cumsum(past[:, orders], axis=2)
+    upper = np.cumsum(past[:, orders[:, ::-1]], axis=2)
+    c = np.exp(points.epsilon)
+    # First row: R, heavy on D. Second row: L, heavy on D'.
+    heavy = (np.stack([upper[0], lower[1]]) + 0.5) / (totals[:, None, None] + 1.0)
+    light = (np.stack([upper[1], lower[0]]) + 0.5) / (totals[::-1, None, None] + 1.0)
+    p, q = heavy[:, :, None, :], light[:, :, None, :]
+    variance = p * (1.0 - p) + (c * c)[:, None] * (q * (1.0 - q))
+    score = (p - c[:, None] * q - points.delta[:, None]) * np.sqrt(float(totals.min()) / variance)
+    best = np.argmax(score, axis=3)
+    at_best = best[..., None]
+    score = np.take_along_axis(score, at_best, axis=3)[..., 0] - SHRINKAGE
+    scale = np.sqrt(np.take_along_axis(variance, at_best, axis=3)[..., 0])
+    p, q = np.take_along_axis(heavy, best, axis=2), np.take_along_axis(light, best, axis=2)
+    centre = 0.5 * (q + np.maximum(p - points.delta, 0.0) / c)
+    weight = np.maximum(score, 0.0) / scale
+    better = score[0] >= score[1]
+    overlap = best[0] + best[1] + 2 > orders.shape[1]
+    idle = weight.max(axis=0) <= 0.0
+    weight[0] = np.where(idle, better, np.where(overlap & ~better, 0.0, weight[0]))
+    weight[1] = np.where(idle, ~better, np.where(overlap & better, 0.0, weight[1]))
+    weight /= weight.max(axis=0)
+    weight[weight < LEAST_WEIGHT] = 0.0
+    return Choice(best[0] + 1, best[1] + 1, score[0], score[1], weight[0], weight[1], centre[0], centre[1])
 
 
-def _best_set(
-    heavy: Counts, light: Counts, totals: Counts, c: Floats, delta: Floats
-) -> tuple[NDArray[np.intp], Floats, Floats, Floats]:
-    """Size, score, standard deviation and centre of the prefix with the best score, for each point."""
-    p = (heavy + 0.5) / (totals[0] + 1.0)
-    q = (light + 0.5) / (totals[1] + 1.0)
-    variance = p * (1.0 - p) + (c * c) * (q * (1.0 - q))
-    gap = p - c * q - delta
-    score = gap * np.sqrt(float(totals.min()) / variance) - SHRINKAGE
-    best = np.argmax(score, axis=1)
-    rows = np.arange(score.shape[0])
-    p, q = p[best], q[best]
-    centre = 0.5 * (q + np.maximum(p - delta[:, 0], 0.0) / c[:, 0])
-    return best + 1, score[rows, best], np.sqrt(variance[rows, best]), centre
-
-
-def _two_sided_gain(record: Record, order: NDArray[np.intp], points: Points, bets: Floats) -> Floats:
-    choice = choose_events(record.past, order, points)
-    upper = np.concatenate([np.zeros((2, 1), np.int64), np.cumsum(record.new[:, order[::-1]], axis=1)], axis=1)
-    lower = np.concatenate([np.zeros((2, 1), np.int64), np.cumsum(record.new[:, order], axis=1)], axis=1)
-    total = int(record.new[0].sum())
-    in_right = np.where(choice.right_weight > 0.0, upper[:, choice.right], 0)
-    in_left = np.where(choice.left_weight > 0.0, lower[:, choice.left], 0)
+def _two_sided_gains(record: Record, orders: NDArray[np.intp], points: Points, bets: Floats) -> Floats:
+    """Log-gains, shape (orders, points, bet sizes)."""
+    choice = choose_events(record.past, orders, points)
+    rows = np.arange(orders.shape[0])[:, None]
+    w_right, w_left = choice.right_weight, choice.left_weight
+    from_above = np.cumsum(record.new[:, orders[:, ::-1]], axis=2)
+    from_below = np.cumsum(record.new[:, orders], axis=2)
+    in_right = np.where(w_right > 0.0, from_above[:, rows, choice.right - 1], 0)
+    in_left = np.where(w_left > 0.0, from_below[:, rows, choice.left - 1], 0)
+    outside = int(record.new[0].sum()) - in_right - in_left
 
     c, delta = np.exp(points.epsilon), points.delta
-    w_right, w_left = choice.right_weight, choice.left_weight
     m1 = w_right * (c * choice.right_centre + delta) - w_left * c * choice.left_centre
     m0 = w_left * (c * choice.left_centre + delta) - w_right * c * choice.right_centre
-    zero = np.zeros_like(c)
-    # Rows: D in R, D in L, D elsewhere; D' in R, D' in L, D' elsewhere.
-    step = np.stack([w_right - m1, -c * w_left - m1, zero - m1, -c * w_right - m0, w_left - m0, zero - m0])
-    present = np.stack([w_right > 0, w_left > 0, w_right >= 0] * 2)
-    worst = np.max(np.where(present, -step, -np.inf), axis=0)
-    largest_bet = np.where(worst > 0.0, 1.0 / np.where(worst > 0.0, worst, 1.0), 0.0)
-    outside = total - in_right - in_left
+    # D in R, in L, elsewhere; D' in R, in L, elsewhere. A side without weight never happens.
+    step = np.stack([w_right - m1, -c * w_left - m1, -m1, -c * w_right - m0, w_left - m0, -m0])
+    step[[0, 3]] = np.where(w_right > 0.0, step[[0, 3]], 0.0)
+    step[[1, 4]] = np.where(w_left > 0.0, step[[1, 4]], 0.0)
+    worst = -step.min(axis=0)
+    largest_bet = np.divide(1.0, worst, out=np.zeros_like(worst), where=worst > 1e-300)
     counts = np.stack([in_right[0], in_left[0], outside[0], in_right[1], in_left[1], outside[1]])
-    stake = largest_bet[:, None] * bets
-    stake = np.where(np.isfinite(stake), stake, 0.0)
-    step = np.where(present, step, 0.0)
-    return np.asarray((counts[:, :, None] * np.log1p(step[:, :, None] * stake)).sum(axis=0))
+    gains = np.log1p(step[..., None] * (largest_bet[..., None] * bets))
+    return np.asarray(np.einsum("sop,sopk->opk", counts, gains))
 
 
-def _isotonic_gain(record: Record, order: NDArray[np.intp], points: Points) -> Floats:
+def _isotonic_gain(record: Record, points: Points) -> Floats:
+    """Gains of the isotonic expert; points with delta > 0, where its factors are no valid bets, keep their stake."""
     gain = np.zeros((len(points), ISOTONIC_BETS.size))
     pure = np.flatnonzero(points.delta == 0.0)
-    if not pure.size:
-        return gain
-    past, new = record.past[:, order], record.new[:, order]
-    starts = _pooled_blocks(past)
-    past = np.add.reduceat(past, starts, axis=1)
-    new = np.add.reduceat(new, starts, axis=1)
+    past, new = record.pooled
     predicted = (past[0] + 0.5) / (past[0] + past[1] + 1.0)
     most = (1.0 / (1.0 + np.exp(-points.epsilon[pure])))[:, None]
     of_d = predicted / np.clip(predicted, 1.0 - most, most)

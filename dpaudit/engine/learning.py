@@ -6,7 +6,7 @@ is settled with.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -21,6 +21,7 @@ from dpaudit.engine.views import Block, RecordView, ScoreView, ShapeView, ValueV
 
 Counts: TypeAlias = NDArray[np.int64]
 Sides: TypeAlias = tuple[Encoded, Encoded]
+Builder: TypeAlias = Callable[[Sides], Sequence[tuple[View, Counts]]]  # views, with the counts they were not fitted on
 
 MOST_ROWS = 65_536  # outputs of each side kept for learning
 MOST_NUMBERS = 4_000_000  # and numbers of each side
@@ -43,7 +44,7 @@ class Settled:
 class Learner:
     """Learns views from settled rounds of one pair."""
 
-    boosted: bool = False
+    build: Builder
     seen: int = 0  # outputs of each side settled so far
     views: tuple[View, ...] = ()
     labels: dict[int, str] = field(default_factory=dict)
@@ -92,7 +93,7 @@ class Learner:
         sides = self.kept()
         self._kept = [sides]
         self._rebuild_at = 2 * self._rows
-        built = build_views(sides, boosted=self.boosted)
+        built = self.build(sides)
         self.views = tuple(view for view, _ in built)
         self._past = [past for _, past in built]
 
@@ -121,7 +122,7 @@ class Learner:
             self.views = (*self.views[:place], grown, *self.views[place + 1 :])
 
 
-def build_views(sides: Sides, *, boosted: bool) -> list[tuple[View, Counts]]:
+def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Counts]]:
     """Views for these outputs, each with the counts of the outputs that it was not fitted on."""
     of_d, of_neighbour = sides
     rows = len(of_d)

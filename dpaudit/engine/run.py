@@ -5,26 +5,27 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from dpaudit.claims import Claim, Verdict
 from dpaudit.engine.drift import Drift
 from dpaudit.engine.evidence import Points
 from dpaudit.engine.family import LARGEST_EPSILON, claim_delta, claimed_epsilon, points_of
-from dpaudit.engine.learning import Settled
+from dpaudit.engine.learning import Builder, Settled, build_views
 from dpaudit.engine.options import Options
-from dpaudit.engine.outputs import Encoded, encode
 from dpaudit.engine.power import HEADLINE, MASSES, detectable_epsilon
 from dpaudit.engine.progress import Progress
+from dpaudit.engine.representation import MEANING, build_bit_views
 from dpaudit.engine.result import Channel, Result, StoppedBy, Witness
 from dpaudit.engine.rounds import Ended, LostWorker, run_round
 from dpaudit.engine.sampling import BatchRaised, BlockPair, Sampler, Task, TimedOut, merge, probe
 from dpaudit.engine.search import Campaign, Candidate
 from dpaudit.engine.shrink import Looker, find_witness
 from dpaudit.errors import InvalidArgument, MechanismError
-from dpaudit.mechanism import Outputs, as_mechanism
+from dpaudit.mechanism import as_mechanism
 from dpaudit.neighbours import Neighbours, Pair, check_relation
 from dpaudit.validation import shorten
 from dpaudit.values import fingerprint
@@ -51,7 +52,7 @@ class Run:
         # Where one call makes many releases, two phases own half of alpha each: if such a call raises, the audit starts
         # again one release at a time.
         self.log_threshold = math.log((2.0 if self.sampler.batched else 1.0) / options.alpha)
-        self.encoder = encoder_of(options.channel)
+        self.build = builder_of(options)
         self.points = points_of(claim)
         self.drawn = 0
         self.messages: list[str] = []
@@ -62,18 +63,20 @@ class Run:
         pairs, complete = self._pool()
         self.prints = {id(pair): fingerprint(tuple(pair)) for pair in pairs}
         try:
-            self._start(pairs, complete)
-            self._probe(pairs[0])
-            stopped_by = self._loop()
+            stopped_by = self._phase(pairs, complete)
         except BatchRaised as error:
             self.messages.append(
                 f"A call for several outputs raised ({error}); the audit started again one release at a time, where an "
                 "exception is an output."
             )
             self.sampler = replace(self.sampler, one_by_one=True)
-            self._start(pairs, complete)
-            stopped_by = self._loop()
+            stopped_by = self._phase(pairs, complete)
         return self._conclude(stopped_by)
+
+    def _phase(self, pairs: Sequence[Pair], complete: bool) -> StoppedBy:
+        self._start(pairs, complete)
+        self._probe(pairs[0])
+        return self._loop()
 
     def _pool(self) -> tuple[list[Pair], bool]:
         wanted = max(1, min(self.options.pairs, self.options.samples // MEANT_FOR_A_PAIR))
@@ -89,14 +92,14 @@ class Run:
             pairs,
             samples=self.options.samples,
             complete=complete,
-            boosted=self.options.boosted,
+            build=self.build,
         )
         self.trajectory: list[tuple[int, float]] = []
         self.drift = Drift()
         self.refuted = False
 
     def _probe(self, pair: Pair) -> None:
-        found = probe(self.sampler, pair.data, pair.neighbour, self.encoder, self.entropy)
+        found = probe(self.sampler, pair.data, pair.neighbour, self.entropy)
         self.reproducible = found.reproducible
         self.drawn += found.samples
         self._check_untouched(pair)
@@ -139,7 +142,6 @@ class Run:
             data=candidate.pair.data,
             neighbour=candidate.pair.neighbour,
             views=learner.views,
-            encoder=self.encoder,
             entropy=self.entropy,
             key=(candidate.number + (1_000_000 if self.sampler.one_by_one else 0), candidate.rounds),
             first=0,
@@ -250,6 +252,8 @@ class Run:
             )
             return Verdict.INCONCLUSIVE
         if self.refuted:
+            if self.options.channel is Channel.REPRESENTATION:
+                self.messages.append(MEANING)
             return Verdict.VIOLATION
         if stopped_by in (StoppedBy.TIMEOUT, StoppedBy.LOST_WORKER):
             return Verdict.INCONCLUSIVE
@@ -264,7 +268,7 @@ class Run:
 
     def _witness(self) -> tuple[Witness | None, int]:
         leader = self.campaign.leader()
-        looker = Looker(self.sampler, self.claim, self.points, self.encoder, self.entropy)
+        looker = Looker(self.sampler, self.claim, self.points, self.build, self.entropy)
         witness = find_witness(
             looker,
             self.neighbours,
@@ -278,8 +282,10 @@ class Run:
         return witness, looker.drawn
 
 
-def encoder_of(channel: Channel) -> Callable[[Outputs], Encoded]:
-    """What the channel sees of an output."""
-    if channel is Channel.VALUE:
-        return encode
-    raise InvalidArgument(f"channel={channel.value!r} is not available yet.")
+def builder_of(options: Options) -> Builder:
+    """How views are made for the channel that is watched."""
+    if options.channel is Channel.VALUE:
+        return partial(build_views, boosted=options.boosted)
+    if options.channel is Channel.REPRESENTATION:
+        return build_bit_views
+    raise InvalidArgument(f"channel={options.channel.value!r} is not available yet.")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,14 +20,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.engine.outputs import Encoded, record_keys, stack
+from dpaudit.engine.outputs import Encoded, encode, record_keys, stack
 from dpaudit.engine.views import Block, RecordView, View
 from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.mechanism import Fresh, Mechanism, Outputs, PerRelease, Plain, Raised, checked_outputs
 
 Counts: TypeAlias = NDArray[np.int64]
 
-LARGEST_BLOCK = 100_000  # outputs drawn at once: what bounds the memory
+LARGEST_BLOCK = 65_536  # outputs drawn at once: what bounds the memory
 SMALL_BLOCK = 1024
 FEWEST_BLOCKS = 16  # a round is cut at least this fine, so that a stop in its middle loses little
 
@@ -94,7 +95,6 @@ class Task:
     data: Any
     neighbour: Any
     views: tuple[View, ...]
-    encoder: Callable[[Outputs], Encoded]
     entropy: int
     key: tuple[int, ...]  # (pair, round)
     first: int  # number of the first block
@@ -156,7 +156,7 @@ def _count(task: Task, blocks: Sequence[tuple[int, Outputs, Outputs]], drawing: 
     learn: list[Encoded] = []
     repeats: list[tuple[int, Any, int, str]] = []
     for side in (0, 1):
-        batch = task.encoder(_joined([(of_d, of_neighbour)[side] for _, of_d, of_neighbour in blocks]))
+        batch = encode(_joined([(of_d, of_neighbour)[side] for _, of_d, of_neighbour in blocks]))
         learn.append(_heads(batch, sizes, task.keep))
         prepared = Block(batch)
         counts.append([view.count(prepared) for view in task.views])
@@ -222,7 +222,7 @@ class Probe:
     samples: int
 
 
-def probe(sampler: Sampler, data: Any, neighbour: Any, encoder: Callable[[Outputs], Encoded], entropy: int) -> Probe:
+def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int) -> Probe:
     """Look for shared random state before any bet, and whether the mechanism is reproducible.
 
     The same seed is drawn twice, another seed once, and the neighbour once. Equal sequences from different seeds are
@@ -230,15 +230,20 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, encoder: Callable[[Output
     """
     begin = time.perf_counter()
     size = 8
-    drawn = encoder(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0)))
+    drawn = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0)))
     if time.perf_counter() - begin < 0.01:
         size = 64
-        drawn = encoder(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0)))
-    again = encoder(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0)))
-    other_seed = encoder(sampler.draw(data, size, seed_child(entropy, 0, 0, 1, 0)))
-    other_side = encoder(sampler.draw(neighbour, size, seed_child(entropy, 0, 0, 0, 1)))
+        drawn = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0)))
+    again = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0)))
+    other_seed = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 1, 0)))
+    other_side = encode(sampler.draw(neighbour, size, seed_child(entropy, 0, 0, 0, 1)))
     _, frequency = np.unique(record_keys(stack([drawn, other_seed])), return_counts=True)
     collision = float(((frequency / frequency.sum()) ** 2).sum())
+    if all(label.startswith("raises ") for batch in (drawn, other_side) for label in batch.labels.values()):
+        raise MechanismError(
+            "The mechanism raised on every call, on both data sets, so there is nothing to audit:\n\n"
+            + _traceback(sampler.mechanism, data, seed_child(entropy, 0, 0, 2, 0))
+        )
     telling = size * np.log(collision) < np.log(1e-9)
     if telling and _same(drawn, other_seed):
         raise MechanismError(
@@ -251,6 +256,24 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, encoder: Callable[[Output
             "so they are not independent. Draw from the `rng` that is handed in."
         )
     return Probe(_same(drawn, again), 4 * size)
+
+
+def _traceback(mechanism: Mechanism, data: Any, seed: np.random.SeedSequence) -> str:
+    """Call once more, this time without turning the exception into an output."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    try:
+        match mechanism:
+            case Plain():
+                mechanism.function(data)
+            case PerRelease():
+                mechanism.function(data, rng)
+            case Fresh():
+                mechanism.release(data, rng)
+            case _:
+                mechanism.sample(data, 1, rng)
+    except Exception:
+        return traceback.format_exc()
+    return "(and did not raise when called once more)"
 
 
 def _same(a: Encoded, b: Encoded) -> bool:

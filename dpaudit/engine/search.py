@@ -26,12 +26,12 @@ from dpaudit.engine.evidence import (
     sorted_order,
 )
 from dpaudit.engine.family import parameter_grid
-from dpaudit.engine.learning import Learner
+from dpaudit.engine.learning import Builder, Learner
 from dpaudit.neighbours import Pair
 
 FIRST_ROUND = 100  # outputs of each side that are only learned from
 SMALLEST_ROUND = 50
-GROWTH = 0.25  # a round adds this share to what a pair has seen,
+GROWTH = 0.15  # a round adds this share to what a pair has seen,
 LATE_GROWTH = 0.5  # and this share once it has seen so many outputs that a late stop matters less than many rounds
 LARGE = 50_000
 ANCHORS_AT_ONCE = 16
@@ -67,9 +67,9 @@ class Candidate:
             return math.inf
         best = -math.inf
         for past, ordered in self.learner.past_counts():
-            for order in [sorted_order(past)] + ([natural_order(past)] if ordered else []):
-                choice = choose_events(past, order, points)
-                best = max(best, float(choice.right_score.max()), float(choice.left_score.max()))
+            orders = [sorted_order(past), natural_order(past)] if ordered else [sorted_order(past)]
+            choice = choose_events(past, np.stack(orders), points)
+            best = max(best, float(choice.right_score.max()), float(choice.left_score.max()))
         return (best + 1.0) / math.sqrt(self.seen)
 
 
@@ -84,12 +84,12 @@ class Campaign:
         *,
         samples: int,
         complete: bool,
-        boosted: bool = False,
+        build: Builder,
     ) -> None:
         self.claim = claim
         self.points = points
         self.bets = bet_sizes(samples)
-        self.boosted = boosted
+        self.build = build
         self._reserve = 0.0 if complete else 0.5
         self._late = 0
         self.candidates: list[Candidate] = []
@@ -100,7 +100,7 @@ class Campaign:
 
     def _add(self, pair: Pair, log_share: float) -> Candidate:
         number = len(self.candidates) + 1
-        candidate = Candidate(number, pair, log_share, Wealth(self.points, self.bets), Learner(boosted=self.boosted))
+        candidate = Candidate(number, pair, log_share, Wealth(self.points, self.bets), Learner(self.build))
         self.candidates.append(candidate)
         return candidate
 

@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass
 
 from dpaudit._hypothesis import smallest
 from dpaudit.claims import Claim
 from dpaudit.engine.events import Event, observed_epsilon, simplest
 from dpaudit.engine.evidence import Points
-from dpaudit.engine.learning import Learner, Settled
-from dpaudit.engine.outputs import Encoded
+from dpaudit.engine.learning import Builder, Learner, Settled
+from dpaudit.engine.outputs import encode
 from dpaudit.engine.result import Frequency, Witness
 from dpaudit.engine.sampling import BatchRaised, Sampler, Task, TimedOut, block_sizes, merge, run_task, seed_child
 from dpaudit.engine.script import importable, script
 from dpaudit.engine.search import Campaign
-from dpaudit.mechanism import Outputs
 from dpaudit.neighbours import Neighbours, Pair
 from dpaudit.values import fingerprint, source
 
@@ -43,7 +42,7 @@ class Looker:
     sampler: Sampler
     claim: Claim
     points: Points
-    encoder: Callable[[Outputs], Encoded]
+    build: Builder
     entropy: int
     drawn: int = 0
     looks: int = 0
@@ -51,7 +50,7 @@ class Looker:
     def refutes(self, pair: Pair, *, log_threshold: float, samples: int, base: int) -> Learner | None:
         """Audit the pair alone; return what was learned if the claim is refuted within ``samples``."""
         self.looks += 1
-        campaign = Campaign(self.claim, self.points, [pair], samples=max(samples, 2), complete=True)
+        campaign = Campaign(self.claim, self.points, [pair], samples=max(samples, 2), complete=True, build=self.build)
         candidate = campaign.candidates[0]
         spent = 0
         while True:
@@ -60,7 +59,7 @@ class Looker:
                 return None
             learner = candidate.learner
             task = Task(
-                self.sampler, pair.data, pair.neighbour, learner.views, self.encoder, self.entropy,
+                self.sampler, pair.data, pair.neighbour, learner.views, self.entropy,
                 (base + self.looks, candidate.rounds), 0, tuple(block_sizes(size)), -(-learner.wanted() // 16),
             )  # fmt: skip
             merged = merge(run_task(task))
@@ -97,7 +96,7 @@ def find_witness(
                 break
         confirmed = learner is not None
         if learner is None:
-            learner = Learner()
+            learner = Learner(looker.build)
             pair = found
             _learn(looker, pair, learner, spent)
         event = simplest(learner.kept(), learner.views, looker.points, learner.labels)
@@ -128,7 +127,7 @@ def _shrink(looker: Looker, neighbours: Neighbours, found: Pair, allowance: int,
 
 def _learn(looker: Looker, pair: Pair, learner: Learner, per_side: int) -> None:
     task = Task(
-        looker.sampler, pair.data, pair.neighbour, (), looker.encoder, looker.entropy,
+        looker.sampler, pair.data, pair.neighbour, (), looker.entropy,
         (CONFIRM_NUMBER, 0), 0, tuple(block_sizes(max(per_side, 100))), per_side,
     )  # fmt: skip
     merged = merge(run_task(task))
@@ -145,7 +144,7 @@ def _measure(
     counts = []
     for side, data in enumerate(ordered):
         outputs = looker.sampler.draw(data, trials, seed_child(looker.entropy, MEASURE_NUMBER, 0, 0, side))
-        counts.append(int(event.contains(looker.encoder(outputs)).sum()))
+        counts.append(int(event.contains(encode(outputs)).sum()))
         looker.drawn += trials
     definitions, expression = event.code()
     data_source, data_literal = _literal(ordered.data)
