@@ -28,7 +28,7 @@ from typing import Protocol, Self, overload, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
-from scipy.special import log_ndtr
+from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpaudit.errors import InvalidArgument
 from dpaudit.validation import check_non_negative, check_open_unit, check_positive
@@ -116,7 +116,7 @@ class _Profile:
         grid = np.asarray(epsilon, dtype=np.float64)
         if not (grid >= 0.0).all():  # also catches NaN
             raise InvalidArgument(f"epsilon={epsilon!r} must be zero or positive; a privacy profile starts at 0.")
-        values = np.clip(self._delta(np.atleast_1d(grid)), 0.0, 1.0)
+        values = np.clip(self._delta(grid.reshape(-1)), 0.0, 1.0)
         return float(values[0]) if grid.ndim == 0 else values.reshape(grid.shape)
 
     def is_at_least_as_strong_as(self, other: Claim) -> bool:
@@ -151,6 +151,7 @@ class PureDP(_Profile):
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon, hint=_did_you_mean_positive("PureDP", self.epsilon))
+        _check_relation(self.relation)
 
     def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         return _randomised_response_profile(self.epsilon, epsilon)
@@ -180,6 +181,7 @@ class ApproxDP(_Profile):
         check_non_negative(epsilon=epsilon)
         hint = "Use PureDP(epsilon) for delta = 0." if delta == 0 else ""
         check_open_unit(delta=delta, hint=hint)
+        _check_relation(relation)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "claimed_delta", delta)
         object.__setattr__(self, "relation", relation)
@@ -209,6 +211,7 @@ class GaussianDP(_Profile):
 
     def __post_init__(self) -> None:
         check_positive(mu=self.mu)
+        _check_relation(self.relation)
 
     def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         return gaussian_delta(epsilon, self.mu)
@@ -231,9 +234,10 @@ class ZeroConcentratedDP(_Profile):
 
     def __post_init__(self) -> None:
         check_positive(rho=self.rho)
+        _check_relation(self.relation)
 
     def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
-        return np.array([_best_order_delta(e, lambda a: self.rho * a, math.inf) for e in epsilon])
+        return np.array([_best_order_delta(e, lambda a: self.rho * a, math.inf) for e in epsilon.tolist()])
 
     def __repr__(self) -> str:
         return _readable(self)
@@ -253,12 +257,13 @@ class RenyiDP(_Profile):
 
     def __post_init__(self) -> None:
         check_positive(order=self.order, epsilon=self.epsilon)
+        _check_relation(self.relation)
         if self.order <= 1.0:
             raise InvalidArgument(f"order={self.order!r} must be above 1; order 1 is the Kullback-Leibler divergence.")
 
     def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         # Renyi divergence grows with its order, so the claimed bound holds at every smaller order too.
-        return np.array([_best_order_delta(e, lambda _: self.epsilon, self.order) for e in epsilon])
+        return np.array([_best_order_delta(e, lambda _: self.epsilon, self.order) for e in epsilon.tolist()])
 
     def __repr__(self) -> str:
         return _readable(self)
@@ -267,12 +272,32 @@ class RenyiDP(_Profile):
 def gaussian_delta(epsilon: NDArray[np.float64] | float, mu: float) -> NDArray[np.float64]:
     """Hockey-stick divergence of N(mu, 1) from N(0, 1): ``Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu)``.
 
-    Written as ``Phi(a) (1 - exp(e + log Phi(b) - log Phi(a)))`` so that it keeps its relative accuracy far in the tail.
+    Put ``x = e/mu - mu/2`` and let ``R(t) = (1 - Phi(t)) / phi(t)`` be the Mills ratio. As ``phi(x) = exp(e)
+    phi(x + mu)``, the divergence is ``phi(x) (R(x) - R(x + mu))``, and ``R'(t) = t R(t) - 1``. Written so, nothing
+    overflows, and the relative accuracy (1e-12) is kept far in the tail and for small mu, where the difference is taken
+    as the integral of ``1 - t R(t)`` by Gauss-Legendre.
     """
-    epsilon = np.asarray(epsilon, dtype=np.float64)
-    upper = log_ndtr(mu / 2.0 - epsilon / mu)
-    lower = log_ndtr(-mu / 2.0 - epsilon / mu)
-    return -np.exp(upper) * np.expm1(np.minimum(epsilon + lower - upper, 0.0))
+    with np.errstate(over="ignore"):  # epsilon / mu beyond the floats is as good as 50, where phi is 0
+        x = np.minimum(np.asarray(epsilon, dtype=np.float64) / mu - mu / 2.0, 50.0)
+    density = np.exp(-(np.maximum(x, -50.0) ** 2) / 2.0) / math.sqrt(2.0 * math.pi)
+    if mu <= 0.5:
+        t = x[..., np.newaxis] + mu * _NODES
+        return np.asarray(density * mu * np.sum(_WEIGHTS * (1.0 - t * _mills(t)), axis=-1))
+    # Where x < 0 the Mills ratio grows without bound, and the normal law itself does not cancel: it is above 1/2.
+    first = np.where(x < 0.0, ndtr(-x), density * _mills(np.maximum(x, 0.0)))
+    return np.asarray(first - density * _mills(x + mu))
+
+
+def _mills(t: NDArray[np.float64]) -> NDArray[np.float64]:
+    return math.sqrt(math.pi / 2.0) * erfcx(t / math.sqrt(2.0))
+
+
+def _unit_interval_rule(count: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return (nodes + 1.0) / 2.0, weights / 2.0
+
+
+_NODES, _WEIGHTS = _unit_interval_rule(12)
 
 
 def _randomised_response_profile(claimed: float, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -288,17 +313,22 @@ def _best_order_delta(epsilon: float, divergence: _Curve, largest: float) -> flo
     smooth, from a coarse grid to a bracketed minimum. Total variation adds Bretagnolle-Huber at order 1, from
     KL <= R(a) as a -> 1: ``delta(e) <= delta(0) <= sqrt(1 - exp(-KL))``.
     """
+    if math.isinf(epsilon):
+        return 0.0
 
     def log_delta(t: float) -> float:
-        a = 1.0 + math.exp(t)
-        return math.exp(t) * (divergence(a) - epsilon) - t + a * (t - math.log(a))
+        # a log(1 - 1/a) = -a log(1 + exp(-t)); any other form cancels at one end, and then the bound is no bound.
+        excess = math.exp(t)
+        return excess * (divergence(1.0 + excess) - epsilon) - t - (1.0 + excess) * math.log1p(math.exp(-t))
 
     top = math.log(largest - 1.0) if math.isfinite(largest) else 40.0
-    grid = np.linspace(-20.0, top, 121)
+    grid = np.linspace(min(-20.0, top - 1.0), top, 121).tolist()
     values = [log_delta(t) for t in grid]
     best = int(np.argmin(values))
-    low, high = grid[max(best - 1, 0)], grid[min(best + 1, grid.size - 1)]
-    refined = minimize_scalar(log_delta, bounds=(low, high), method="bounded", options={"xatol": 1e-12})
+    low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    refined = minimize_scalar(
+        lambda t: log_delta(float(t)), bounds=(low, high), method="bounded", options={"xatol": 1e-12}
+    )
     bretagnolle_huber = math.sqrt(-math.expm1(-divergence(1.0)))
     return min(1.0, math.exp(min(values[best], float(refined.fun), 0.0)), bretagnolle_huber)
 
@@ -347,6 +377,12 @@ def _pure_renyi(epsilon: float, order: float) -> float:
     ``log[(exp(a e) + exp((1 - a) e)) / (1 + exp(e))] / (a - 1)``.
     """
     return float(np.logaddexp(order * epsilon, (1.0 - order) * epsilon) - np.logaddexp(0.0, epsilon)) / (order - 1.0)
+
+
+def _check_relation(relation: object) -> None:
+    if relation is not None and not isinstance(relation, Relation):
+        known = ", ".join(map(repr, Relation))
+        raise InvalidArgument(f"relation={relation!r} must be None or one of {known}.")
 
 
 def _did_you_mean_positive(name: str, epsilon: object) -> str:

@@ -14,7 +14,8 @@ import functools
 import importlib
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+import threading
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias, runtime_checkable
@@ -61,7 +62,7 @@ class Raised:
 
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-_NUMBER = re.compile(r"0x[0-9a-fA-F]+|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|\b(?:nan|inf)\b")
+_NUMBER = re.compile(r"0x[0-9a-fA-F]+|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?\b(?:nan|inf)\b")
 
 
 def _template(message: str, limit: int = 120) -> str:
@@ -92,9 +93,14 @@ class PerRelease:
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
         """Return one output per call; an exception is the output of its release."""
+        return list(self.releases(data, size, rng))
+
+    def releases(self, data: Any, size: int, rng: np.random.Generator) -> Generator[Any]:
+        """Yield the outputs one by one."""
         check_count(minimum=0, size=size)
         check_generator(rng=rng)
-        return [_release(self.function, data, rng) for _ in range(size)]
+        for _ in range(size):
+            yield _release(self.function, data, rng)
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
@@ -114,10 +120,15 @@ class Plain:
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
         """Return one output per call; an exception is the output of its release."""
+        return list(self.releases(data, size, rng))
+
+    def releases(self, data: Any, size: int, rng: np.random.Generator) -> Generator[Any]:
+        """Yield the outputs one by one; the global generators are restored when the iterator ends or is closed."""
         check_count(minimum=0, size=size)
         check_generator(rng=rng)
         with seeded_globals(rng):
-            return [_release(self.function, data) for _ in range(size)]
+            for _ in range(size):
+                yield _release(self.function, data)
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
@@ -132,10 +143,15 @@ class Fresh:
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> list[Any]:
         """Make an instance per release and return the outputs."""
+        return list(self.releases(data, size, rng))
+
+    def releases(self, data: Any, size: int, rng: np.random.Generator) -> Generator[Any]:
+        """Yield the outputs one by one; the global generators are restored when the iterator ends or is closed."""
         check_count(minimum=0, size=size)
         check_generator(rng=rng)
         with seeded_globals(rng):
-            return [_release(self.release, data, rng) for _ in range(size)]
+            for _ in range(size):
+                yield _release(self.release, data, rng)
 
     def release(self, data: Any, rng: np.random.Generator) -> Any:
         """Make an instance and return its output."""
@@ -234,9 +250,14 @@ def checked_outputs(outputs: Outputs, size: int) -> Outputs:
     return outputs
 
 
+# Threads would seed and restore the global generators under each other's feet, and replay noise.
+_GLOBALS = threading.RLock()
+
+
 @contextmanager
 def seeded_globals(rng: np.random.Generator) -> Iterator[None]:
     """Seed ``random`` and legacy ``numpy.random`` from ``rng`` inside the block, and restore them after it."""
+    _GLOBALS.acquire()
     python_state = random.getstate()
     numpy_state = np.random.get_state()  # noqa: NPY002 - the user's function may use it; we only shield it
     seeds = rng.integers(0, 2**32, size=4, dtype=np.uint32)
@@ -247,6 +268,7 @@ def seeded_globals(rng: np.random.Generator) -> Iterator[None]:
     finally:
         random.setstate(python_state)
         np.random.set_state(numpy_state)  # noqa: NPY002
+        _GLOBALS.release()
 
 
 def _release(function: Callable[..., Any], *arguments: Any) -> Any:

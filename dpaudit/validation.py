@@ -23,7 +23,10 @@ from dpaudit.errors import InvalidArgument
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise InvalidArgument(f"{name}={value!r} must be a number, not {type(value).__name__}.")
-    return float(value)
+    try:
+        return float(value)
+    except OverflowError:  # an integer beyond the floats: no finite number to calculate with
+        return math.inf if value > 0 else -math.inf
 
 
 def check_finite(**named: Any) -> None:
@@ -87,7 +90,7 @@ def check_choice(choices: Iterable[Any], **named: Any) -> None:
     """Each value is one of ``choices``; a near miss gets a suggestion."""
     allowed = list(choices)
     for name, value in named.items():
-        if not any(value is choice or value == choice for choice in allowed):
+        if not any(_equal(value, choice) for choice in allowed):
             listed = ", ".join(repr(choice) for choice in allowed)
             raise InvalidArgument(f"{name}={value!r} must be one of {listed}.{did_you_mean(value, allowed)}")
 
@@ -110,8 +113,11 @@ def check_generator(**named: Any) -> None:
 def finite_array(name: str, values: ArrayLike, *, ndim: int | None = None, empty: bool = True) -> NDArray[np.float64]:
     """Return ``values`` as a float array, refusing NaN, infinities, wrong dimension and, if asked, no values at all."""
     try:
-        array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
+        raw = np.asarray(values)
+        if raw.dtype.kind not in "biufO":  # numpy would read numbers out of text, and drop imaginary parts
+            raise TypeError
+        array = raw.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise InvalidArgument(f"{name}={shorten(values)} must be numbers.") from None
     if ndim is not None and array.ndim != ndim:
         raise InvalidArgument(f"{name} must have {ndim} dimension(s); its shape is {array.shape}.")
@@ -142,6 +148,13 @@ def shorten(value: Any, limit: int = 80) -> str:
     """``repr`` for messages, cut where it is long."""
     text = repr(value)
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
+
+
+def _equal(value: Any, choice: Any) -> bool:
+    try:
+        return bool(value == choice)
+    except ValueError:  # an array compares entry by entry
+        return False
 
 
 def _space(hint: str) -> str:

@@ -133,9 +133,17 @@ def name_of(mechanism: Any) -> str:
     return getattr(inner, "__qualname__", None) or type(inner).__name__
 
 
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2
+
+
 def _as_neighbours(neighbours: Any) -> Neighbours:
     if isinstance(neighbours, Neighbours):
         return neighbours
+    if isinstance(neighbours, tuple) and len(neighbours) == 2 and not all(map(_is_pair, neighbours)):
+        raise InvalidArgument(
+            f"neighbours={shorten(neighbours)} must be a list of pairs; did you mean [(data, neighbour)]?"
+        )
     if isinstance(neighbours, list | tuple):
         return fixed(neighbours)
     raise InvalidArgument(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.engine.outputs import Encoded, record_keys
+
 GROUPS = 8
 FEWEST = 200  # outputs on either side of the comparison
 FALSE_ALARM = 1e-12
@@ -37,3 +39,25 @@ class Drift:
             statistic = float((((late * scale - early / scale) ** 2)[keep] / both[keep]).sum())
             if chdtrc(max(int(keep.sum()) - 1, 1), statistic) < FALSE_ALARM:
                 self.found = True
+
+
+class Watch:
+    """Notices outputs that are always exceptions, or always one and the same on each side."""
+
+    def __init__(self) -> None:
+        self.always_raised = True
+        self.constant = True
+        self._first: list[Encoded | None] = [None, None]
+
+    def see(self, sides: tuple[Encoded, Encoded]) -> None:
+        """Look at the outputs that a round handed back."""
+        for side, batch in enumerate(sides):
+            if not len(batch):
+                continue
+            raised = [code for code, label in batch.labels.items() if label.startswith("raises ")]
+            self.always_raised &= bool(np.isin(batch.codes, np.array(raised, np.uint64)).all())
+            if self.constant:
+                first = self._first[side] or batch.rows(slice(1))
+                self._first[side] = first
+                same = record_keys(batch) == record_keys(first)[0]
+                self.constant = bool(same.all())

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from dpaudit.engine.evidence import Points, choose_events, natural_order, sorted_order
 from dpaudit.engine.learning import Sides
-from dpaudit.engine.outputs import Encoded
+from dpaudit.engine.outputs import Encoded, plain
 from dpaudit.engine.partition import Line, line_from
 from dpaudit.engine.scores import Column, Linear, Lookup, NaiveBayes
 from dpaudit.engine.views import Block, RecordView, ScoreView, ShapeView, ValueView, View
@@ -24,6 +24,7 @@ CLEAR = 6.0  # so many standard errors are enough for any event
 MOST_COORDINATES = 64
 READABLE_CELLS = 24
 DIGITS = 3
+NUMBERS = ("number", "float", "int", "bool")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,8 @@ def simplest(sides: Sides, views: Sequence[View], points: Points, labels: Mappin
     offers = [offer for view in _with_coordinates(sides, views) for offer in _offers(view, sides, points, labels)]
     if not offers:
         return None
-    enough = min(SIMPLE_ENOUGH * max(offer.score for offer in offers), CLEAR)
+    best = max(offer.score for offer in offers)
+    enough = min(SIMPLE_ENOUGH * best, CLEAR) if best > 0.0 else best
     good = [offer for offer in offers if offer.score >= enough]
     return min(good, key=lambda offer: (offer.complexity, -offer.score)).event
 
@@ -147,7 +149,7 @@ def _code(event: Event) -> tuple[str, str]:
         case ValueView():
             return "", _value_code(view, cells, event.labels)
         case ShapeView():
-            chosen = [event.labels.get(int(code), "") for code in view.table.keys[cells[:-1]]]
+            chosen = [plain(event.labels.get(int(code), "")) for code in view.table.keys[cells[:-1]]]
             return "", "" if cells[-1] or "" in chosen else f"structure(output) in {chosen!r}"
         case RecordView(floats=True):
             inside = [key.item() for key in view.table.keys[cells[:-1] == (not cells[-1])]]
@@ -176,7 +178,7 @@ def _value_code(view: ValueView, cells: Mask, labels: Mapping[int, str]) -> str:
     parts: list[str] = []
     offset = 0
     for code, line in zip(view.codes.keys, view.lines, strict=True):
-        label = labels.get(int(code), "")
+        label = plain(labels.get(int(code), ""))
         width = 1 if line is None else line.cells
         chosen = cells[offset : offset + width]
         offset += width
@@ -184,7 +186,7 @@ def _value_code(view: ValueView, cells: Mask, labels: Mapping[int, str]) -> str:
             continue
         if line is None or chosen.all():
             parts.append(f"structure(output) == {label!r}")
-        elif len(view.lines) == 1 and label in ("float", "int", "bool"):
+        elif len(view.lines) == 1 and label in NUMBERS:
             parts.append(_line_code(line, chosen, "output"))
         else:
             inside = _line_code(line, chosen, "numbers(output)[0]")

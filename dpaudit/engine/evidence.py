@@ -56,6 +56,7 @@ Counts: TypeAlias = NDArray[np.int64]
 SHRINKAGE = 0.7  # standard errors taken off an estimated advantage before it is acted upon
 RESERVE = 0.1  # share of the capital kept for experts that appear after the first bet
 LEAST_WEIGHT = 0.02  # a side whose weight is below this fraction of the other's does not bet
+LARGEST_EPSILON = 300.0
 ISOTONIC_BETS = np.array([0.25, 0.5, 1.0])
 
 
@@ -83,6 +84,11 @@ class Points:
 
     def __len__(self) -> int:
         return int(self.epsilon.size)
+
+    @property
+    def ratio(self) -> Floats:
+        """exp(epsilon), as far as floats go; nobody bets against more."""
+        return np.exp(np.minimum(self.epsilon, LARGEST_EPSILON))
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[float, float]]) -> Points:
@@ -237,7 +243,7 @@ def choose_events(past: Counts, orders: NDArray[np.intp], points: Points) -> Cho
     totals = past.sum(axis=1)
     lower = np.cumsum(past[:, orders], axis=2)
     upper = np.cumsum(past[:, orders[:, ::-1]], axis=2)
-    c = np.exp(points.epsilon)
+    c = points.ratio
     # First row: R, heavy on D. Second row: L, heavy on D'.
     heavy = (np.stack([upper[0], lower[1]]) + 0.5) / (totals[:, None, None] + 1.0)
     light = (np.stack([upper[1], lower[0]]) + 0.5) / (totals[::-1, None, None] + 1.0)
@@ -272,7 +278,7 @@ def _two_sided_gains(record: Record, orders: NDArray[np.intp], points: Points, b
     in_left = np.where(w_left > 0.0, from_below[:, rows, choice.left - 1], 0)
     outside = int(record.new[0].sum()) - in_right - in_left
 
-    c, delta = np.exp(points.epsilon), points.delta
+    c, delta = points.ratio, points.delta
     m1 = w_right * (c * choice.right_centre + delta) - w_left * c * choice.left_centre
     m0 = w_left * (c * choice.left_centre + delta) - w_right * c * choice.right_centre
     # D in R, in L, elsewhere; D' in R, in L, elsewhere. A side without weight never happens.
@@ -282,6 +288,7 @@ def _two_sided_gains(record: Record, orders: NDArray[np.intp], points: Points, b
     worst = -step.min(axis=0)
     largest_bet = np.divide(1.0, worst, out=np.zeros_like(worst), where=worst > 1e-300)
     counts = np.stack([in_right[0], in_left[0], outside[0], in_right[1], in_left[1], outside[1]])
+    largest_bet[:, points.epsilon > LARGEST_EPSILON] = 0.0
     gains = np.log1p(step[..., None] * (largest_bet[..., None] * bets))
     return np.asarray(np.einsum("sop,sopk->opk", counts, gains))
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.evidence import Record
-from dpaudit.engine.outputs import Encoded, record_keys, stack
+from dpaudit.engine.outputs import OPEN, Encoded, record_keys, stack
 from dpaudit.engine.partition import Line, Table, line_from, repeated
 from dpaudit.engine.scores import Score, fit_boosted, fit_linear, fit_naive_bayes
 from dpaudit.engine.views import Block, RecordView, ScoreView, ShapeView, ValueView, View, text_of
@@ -148,8 +148,8 @@ def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Coun
 def _line_of(sides: Sides, code: np.uint64, resolution: int) -> Line | None:
     values = [batch.values[batch.codes == code, 0] for batch in sides if batch.values.shape[1]]
     pooled = np.concatenate(values) if values else np.empty(0)
-    numeric = any(batch.labels.get(int(code)) in ("float", "int", "bool") for batch in sides)
-    return line_from(pooled, resolution=resolution) if numeric or np.isfinite(pooled).any() else None
+    numeric = any(OPEN in batch.labels.get(int(code), "") for batch in sides)
+    return line_from(pooled, resolution=resolution) if numeric else None
 
 
 def _record_view(sides: Sides, *, floats: bool) -> RecordView:

@@ -46,3 +46,11 @@ class Options:
         if self.seed is not None:
             check_count(minimum=0, seed=self.seed)
         check_choice(("violation", "budget"), until=self.until)
+        check_choice(Channel, channel=self.channel)
+        for name in ("shrink", "boosted", "timeout_is_output"):
+            check_choice((True, False), **{name: getattr(self, name)})
+        check_choice((True, False, None), progress=self.progress)
+        if self.executor is not None and not hasattr(self.executor, "submit"):
+            raise InvalidArgument(
+                f"executor={self.executor!r} must be a concurrent.futures.Executor, such as ProcessPoolExecutor(2)."
+            )

@@ -27,6 +27,7 @@ Floats: TypeAlias = NDArray[np.float64]
 MOST_COLUMNS = 512  # numbers per output that are looked at one by one; further ones only through the whole record
 EXACT_INTEGER = 2**53  # beyond it a float cannot tell neighbouring integers apart
 LABEL_LENGTH = 160
+OPEN, CLOSE = "\x01", "\x02"  # around the place of a number in a structure
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,13 +74,13 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
     """Encode a batch of outputs.
 
     >>> batch = encode([1.5, None, float("nan")])
-    >>> batch.values[:, 0].tolist(), [batch.labels[int(code)] for code in batch.codes]
+    >>> batch.values[:, 0].tolist(), [plain(batch.labels[int(code)]) for code in batch.codes]
     ([1.5, nan, nan], ['float', 'None', 'float'])
     """
     if isinstance(outputs, np.ndarray):
         numbers = _numeric(outputs)
         if numbers is not None:
-            return _uniform(_array_label(outputs[:1]), numbers)
+            return _uniform(_array_label(outputs.dtype, outputs.shape[1:]), numbers)
         outputs = outputs.tolist() if outputs.ndim == 1 else list(outputs)
     kinds = set(map(type, outputs))
     if len(kinds) == 1:
@@ -91,25 +92,24 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
 
 def _homogeneous(outputs: Sequence[Any], kind: type) -> Encoded | None:
     """Lists of plain numbers, of equal arrays, or of equal-length tuples of floats, without a walk per output."""
-    if kind in (float, bool, np.float64, np.bool_):
-        return _uniform(_scalar_label(kind), np.array(outputs, dtype=np.float64)[:, None])
-    if issubclass(kind, int | np.integer) and not issubclass(kind, enum.Enum):
+    if kind in (float, bool):
+        return _uniform(_placeholder(kind.__name__), np.array(outputs, dtype=np.float64)[:, None])
+    if kind is int:
         try:
-            integers = np.array(outputs, dtype=np.int64)
+            integers = _numeric(np.array(outputs, dtype=np.int64))
         except OverflowError:
             return None
-        numbers = _numeric(integers)
-        return None if numbers is None else _uniform(_scalar_label(kind), numbers)
-    if kind is np.ndarray:
+        return None if integers is None else _uniform(_placeholder("int"), integers)
+    if kind is np.ndarray or issubclass(kind, np.number | np.bool_):
         if len({(item.shape, item.dtype) for item in outputs}) != 1:
             return None
         joined = np.stack(list(outputs))
         numbers = _numeric(joined)
-        return None if numbers is None else _uniform(_array_label(joined[:1]), numbers)
+        return None if numbers is None else _uniform(_array_label(joined.dtype, joined.shape[1:]), numbers)
     if kind in (tuple, list) and outputs[0]:
         if len(set(map(len, outputs))) != 1 or set(map(type, itertools.chain.from_iterable(outputs))) != {float}:
             return None
-        leaves = ", ".join(["float"] * len(outputs[0]))
+        leaves = ", ".join([_placeholder("float")] * len(outputs[0]))
         label = f"({leaves})" if kind is tuple else f"[{leaves}]"
         return _uniform(label, np.array(outputs, dtype=np.float64)[:, :MOST_COLUMNS])
     return None
@@ -126,25 +126,40 @@ def _numeric(array: NDArray[Any]) -> Floats | None:
     if array.dtype.kind == "c" and array.dtype.itemsize <= 16:
         return np.ascontiguousarray(np.concatenate([rows.real, rows.imag], axis=1), dtype=np.float64)
     if array.dtype.kind in "mM":
-        return _numeric(array.astype(np.int64))
+        # A missing time is a missing number; the unit is in the label.
+        whole = np.where(np.isnat(rows), 0, rows.astype(np.int64))
+        numbers = _numeric(whole)
+        return None if numbers is None else np.where(np.isnat(rows), np.nan, numbers)
     return None
 
 
-def _array_label(sample: NDArray[Any]) -> str:
-    if sample.ndim == 1:
-        return _scalar_label(sample.dtype.type)
-    return f"array of {sample.dtype} with shape {sample.shape[1:]}"
+def _array_label(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
+    """Structure of one output out of an array.
+
+    The kind of number is left out: a batch with a NaN is an array of floats where one without is an array of integers, so
+    the dtype says something about the other outputs of the batch, not about this one.
+    """
+    if dtype.kind == "c":
+        number = _placeholder("complex")
+    elif dtype.kind in "mM":
+        number = _placeholder(dtype.name)
+    else:
+        number = _placeholder("number")
+    return number if shape == () else f"array of {number} with shape {shape}"
 
 
-def _scalar_label(kind: type) -> str:
-    # A numpy scalar and its Python twin look the same to whoever reads the output.
-    if issubclass(kind, bool | np.bool_):
-        return "bool"
-    if issubclass(kind, int | np.integer):
-        return "int"
-    if issubclass(kind, float | np.floating):
-        return "float"
-    return kind.__name__
+def _placeholder(kind: str) -> str:
+    """Where a number stands in a structure. The marks keep it apart from text that happens to read the same."""
+    return f"{OPEN}{kind}{CLOSE}"
+
+
+def plain(label: str) -> str:
+    """A structure for a person.
+
+    >>> plain(structure_label([1.5, "float"]))
+    "[float, 'float']"
+    """
+    return label.replace(OPEN, "").replace(CLOSE, "")
 
 
 def _uniform(label: str, values: Floats) -> Encoded:
@@ -180,40 +195,43 @@ def _walk(output: Any, leaves: list[float], depth: int) -> str:
     if output is None:
         return "None"
     if isinstance(output, Raised):
-        return str(output)
+        return _printable(str(output))
     if isinstance(output, enum.Enum):
         return str(output)
-    if isinstance(output, np.generic) and not isinstance(output, np.str_ | np.bytes_):
-        if output.dtype.kind == "f" and output.dtype.itemsize > 8:
-            return f"longdouble {output!r}"
-        output = output.astype(np.int64).item() if output.dtype.kind in "mM" else output.item()
+    if isinstance(output, np.generic | np.ndarray) and not isinstance(output, np.str_ | np.bytes_):
+        return _walk_array(np.asarray(output), leaves, depth)
     if isinstance(output, bool | float | int):
         if isinstance(output, int) and abs(output) > EXACT_INTEGER:
             return f"int {output}"
         leaves.append(float(output))
-        return _scalar_label(type(output))
+        kind = "bool" if isinstance(output, bool) else "int" if isinstance(output, int) else "float"
+        return _placeholder(kind)
     if isinstance(output, complex):
         leaves.extend((output.real, output.imag))
-        return "complex"
+        return _placeholder("complex")
     if isinstance(output, str | bytes):
         return repr(output)
     if depth > 20:
         return f"deeper {type(output).__name__}"
-    if isinstance(output, np.ndarray):
-        numbers = _numeric(output.reshape(1, -1)) if output.size else np.empty((1, 0))
-        if numbers is None:
-            return f"array of shape {output.shape}: " + _walk(output.tolist(), leaves, depth + 1)
-        leaves.extend(numbers[0].tolist())
-        return f"array of {output.dtype} with shape {output.shape}"
     if isinstance(output, Mapping):
-        parts = sorted((repr(key), key) for key in output)
-        return "{" + ", ".join(f"{text}: {_walk(output[key], leaves, depth + 1)}" for text, key in parts) + "}"
+        parts = sorted(((_safe_repr(key), value) for key, value in output.items()), key=lambda part: part[0])
+        return "{" + ", ".join([f"{text}: {_walk(value, leaves, depth + 1)}" for text, value in parts]) + "}"
     if isinstance(output, list | tuple):
         inside = ", ".join([_walk(item, leaves, depth + 1) for item in output])
         return f"({inside})" if isinstance(output, tuple) else f"[{inside}]"
     if isinstance(output, Set):
-        return "set of " + ", ".join(sorted(repr(item) for item in output))
+        return "set of " + ", ".join(sorted(_safe_repr(item) for item in output))
     return _walk_object(output, leaves, depth)
+
+
+def _walk_array(output: NDArray[Any], leaves: list[float], depth: int) -> str:
+    numbers = _numeric(output.reshape(1, -1)) if output.size else np.empty((1, 0))
+    if numbers is not None and output.dtype.kind in "fbiucmM":
+        leaves.extend(numbers[0].tolist())
+        return _array_label(output.dtype, output.shape)
+    if output.ndim == 0 and output.dtype.kind != "O":
+        return f"{output.dtype} {_safe_repr(output[()])}"
+    return f"array of shape {output.shape}: " + _walk(output.tolist(), leaves, depth + 1)
 
 
 def _walk_object(output: Any, leaves: list[float], depth: int) -> str:
@@ -225,10 +243,21 @@ def _walk_object(output: Any, leaves: list[float], depth: int) -> str:
         columns = getattr(output, "columns", None)
         head = f"{name} with columns {list(columns)!r}" if columns is not None else name
         index = _walk(list(output.index), leaves, depth + 1)
-        return f"{head}, index {index}, values {_walk(output.to_numpy(), leaves, depth + 1)}"
-    text = repr(output)
+        return f"{_printable(head)}, index {index}, values {_walk(output.to_numpy(), leaves, depth + 1)}"
+    text = _safe_repr(output)
     # The default repr names a memory address, which says nothing about the output.
     return f"{name} object" if " at 0x" in text else f"{name} {text}"
+
+
+def _safe_repr(value: Any) -> str:
+    try:
+        return _printable(repr(value))
+    except Exception as error:  # whatever a user's __repr__ raises
+        return f"{type(value).__name__} whose repr raises {type(error).__name__}"
+
+
+def _printable(text: str) -> str:
+    return text.replace(OPEN, "?").replace(CLOSE, "?")
 
 
 @lru_cache(maxsize=4096)
@@ -278,4 +307,9 @@ def structure(output: Any) -> str:
     >>> structure({"count": 3, "mean": (1.5, None)})
     "{'count': int, 'mean': (float, None)}"
     """
+    return plain(structure_label(output))
+
+
+def structure_label(output: Any) -> str:
+    """The structure with its places for numbers marked."""
     return _walk(output, [], 0)

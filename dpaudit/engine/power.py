@@ -1,7 +1,7 @@
 """What an audit would have caught.
 
-The alternative is stated: on the pair sampled most there is an event of probability ``mass`` on one side whose
-probability on the other is ``(mass - delta) / exp(epsilon)``. The log-wealth of the bettor who knows the event, with the
+The alternative is stated: on the pair sampled most there is an event of probability ``mass + delta`` on one side whose
+probability on the other is ``mass / exp(epsilon)``. The log-wealth of the bettor who knows the event, with the
 best of the fixed bet sizes, is a sum of independent terms, so its mean and variance are known exactly; the audit is said
 to detect ``epsilon`` where the mean, less ``SPREADS`` standard deviations, passes the threshold plus what mixing over
 experts, bet sizes and pairs costs, after the outputs spent on finding the event.
@@ -50,7 +50,7 @@ def detectable_epsilon(
 def _margin(points: Points, index: int, bets: Floats, mass: float, epsilon: float, per_side: float) -> float:
     """Mean minus ``SPREADS`` standard deviations of the log-wealth, for the best bet size."""
     c, delta = math.exp(points.epsilon[index]), float(points.delta[index])
-    p, q = mass, max(mass - delta, 0.0) * math.exp(-epsilon)
+    p, q = min(mass + delta, 1.0), mass * math.exp(-epsilon)
     if p <= c * q + delta:
         return -math.inf
     centre = 0.5 * (q + max(p - delta, 0.0) / c)

@@ -138,17 +138,19 @@ class Result:
             raise InvalidArgument(
                 f"format={plain.get('format')!r} of a result must be {FORMAT}; it is from another version."
             )
-        fields = {name: _number(plain[name]) for name in cls.__dataclass_fields__}
+        fields = {name: plain[name] for name in cls.__dataclass_fields__}
+        for name in ("epsilon_lower", "delta", "parameter_lower", "detectable_epsilon", "threshold"):
+            fields[name] = float(plain[name])
         fields["claim"] = claim_from_dict(plain["claim"])
         fields["verdict"] = Verdict(plain["verdict"])
         fields["channel"] = Channel(plain["channel"])
         fields["stopped_by"] = StoppedBy(plain["stopped_by"])
         fields["relation"] = None if plain["relation"] is None else Relation(plain["relation"])
-        fields["detectable"] = {float(mass): _number(value) for mass, value in plain["detectable"].items()}
+        fields["detectable"] = {float(mass): float(value) for mass, value in plain["detectable"].items()}
         fields["messages"] = tuple(plain["messages"])
-        fields["trajectory"] = tuple((int(n), float(_number(w))) for n, w in plain["trajectory"])
+        fields["trajectory"] = tuple((int(n), float(w)) for n, w in plain["trajectory"])
         if plain["witness"] is not None:
-            shown = {name: _number(value) for name, value in plain["witness"].items()}
+            shown = {**plain["witness"], "epsilon": float(plain["witness"]["epsilon"])}
             for side in ("on_data", "on_neighbour"):
                 shown[side] = Frequency(**plain["witness"][side])
             fields["witness"] = Witness(**shown)
@@ -198,7 +200,3 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "item"):
         return _plain(value.item())
     return value
-
-
-def _number(value: Any) -> Any:
-    return float(value) if value in ("inf", "-inf", "nan") else value

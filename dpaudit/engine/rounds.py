@@ -7,15 +7,18 @@ Blocks completed beyond a gap are thrown away: which of them complete first can 
 from __future__ import annotations
 
 import os
+import pickle
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from concurrent.futures import Executor, Future
-from dataclasses import dataclass, replace
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from dataclasses import replace
 
-from dpaudit.engine.sampling import FEWEST_BLOCKS, BatchRaised, BlockPair, Task, TimedOut, block_sizes, run_task
+from dpaudit.engine.sampling import FEWEST_BLOCKS, BlockPair, Ended, OutOfTime, Task, block_sizes, run_task
+from dpaudit.errors import InvalidArgument, MechanismError
 
-SMALL_ROUND = 20_000  # outputs below which a round is not worth sending away
+SMALL_ROUND = 2_000  # outputs below which a round of a fast mechanism is not worth sending away
+WORTH_SENDING = 0.02  # seconds of work that a task should hold at least
 TASKS_PER_WORKER = 2  # in flight at once: enough to keep a worker busy, few enough to keep memory flat
 
 
@@ -23,87 +26,97 @@ class LostWorker(Exception):
     """A worker died, or its answer never came."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A round as far as it went: the contiguous prefix of complete blocks, and what cut it short, if anything did."""
-
-    blocks: tuple[BlockPair, ...]
-    cause: BaseException | None = None
-    out_of_time: bool = False
-
-
 def run_round(
-    task: Task, size: int, *, deadline: float | None, executor: Executor | None, on_block: Callable[[int], None]
+    task: Task,
+    size: int,
+    *,
+    deadline: float | None,
+    executor: Executor | None,
+    seconds_each: float,
+    on_block: Callable[[int], None],
 ) -> Ended:
-    """Draw ``size`` outputs of each side, block by block."""
+    """Draw ``size`` outputs of each side, block by block.
+
+    ``seconds_each`` is what one output took so far; it only decides who draws, never what is drawn.
+    """
     sizes = block_sizes(size)
-    if executor is None or 2 * size < SMALL_ROUND:
+    if executor is None or 2 * size * seconds_each < 2 * WORTH_SENDING:
         return _run_here(task, sizes, deadline, on_block)
-    return _run_there(task, sizes, deadline, executor, on_block)
+    return _run_there(task, sizes, deadline, executor, seconds_each, on_block)
 
 
 def _run_here(task: Task, sizes: Sequence[int], deadline: float | None, on_block: Callable[[int], None]) -> Ended:
-    cut = False
-
-    def go_on() -> bool:
-        nonlocal cut
-        cut = deadline is not None and time.monotonic() >= deadline
-        return not cut
-
     done: list[BlockPair] = []
-    try:
-        # Groups bound the memory: small blocks of one group are held until they are counted together.
-        for start in range(0, len(sizes), FEWEST_BLOCKS):
-            if cut:
-                break
-            piece = replace(task, first=start, sizes=tuple(sizes[start : start + FEWEST_BLOCKS]))
-            done.extend(run_task(piece, go_on=go_on, on_block=on_block))
-    except (KeyboardInterrupt, TimedOut, BatchRaised) as cause:
-        return Ended(tuple(done), cause)
-    return Ended(tuple(done), out_of_time=cut)
+    # Groups bound the memory: small blocks of one group are held until they are counted together.
+    for start in range(0, len(sizes), FEWEST_BLOCKS):
+        piece = replace(task, first=start, sizes=tuple(sizes[start : start + FEWEST_BLOCKS]))
+        ended = run_task(piece, deadline=deadline, on_block=on_block)
+        done.extend(ended.blocks)
+        if ended.cause is not None:
+            return Ended(tuple(done), ended.cause)
+    return Ended(tuple(done))
 
 
 def _run_there(
-    task: Task, sizes: Sequence[int], deadline: float | None, executor: Executor, on_block: Callable[[int], None]
+    task: Task,
+    sizes: Sequence[int],
+    deadline: float | None,
+    executor: Executor,
+    seconds_each: float,
+    on_block: Callable[[int], None],
 ) -> Ended:
     workers = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
-    per_task = max(1, len(sizes) // (4 * workers))
-    pieces = [
+    fewest = max(1, round(WORTH_SENDING / max(2 * sizes[0] * seconds_each, 1e-9)))
+    per_task = max(1, min(fewest, -(-len(sizes) // workers)))
+    waiting = deque(
         replace(task, first=start, sizes=tuple(sizes[start : start + per_task]))
         for start in range(0, len(sizes), per_task)
-    ]
-    waiting = deque(pieces)
-    flying: deque[tuple[Task, Future[list[BlockPair]]]] = deque()
+    )
+    flying: deque[tuple[Task, Future[Ended]]] = deque()
+    signatures: set[int] = set()
     done: list[BlockPair] = []
+    cause: BaseException | None = None
     try:
-        while waiting or flying:
+        while cause is None and (waiting or flying):
             while waiting and len(flying) < TASKS_PER_WORKER * workers:
                 piece = waiting.popleft()
                 flying.append((piece, executor.submit(run_task, piece)))
             piece, future = flying.popleft()
-            left = None if deadline is None else max(deadline - time.monotonic(), 0.0)
-            try:
-                blocks = future.result(timeout=left)
-            except TimeoutError:
-                if not future.done():
-                    _cancel(future, flying)
-                    return Ended(tuple(done), out_of_time=True)
-                raise
-            done.extend(blocks)
-            on_block(2 * sum(piece.sizes))
-    except (KeyboardInterrupt, TimedOut, BatchRaised) as cause:
-        _cancel(None, flying)
-        return Ended(tuple(done), cause)
+            ended = future.result(timeout=None if deadline is None else max(deadline - time.monotonic(), 0.0))
+            done.extend(ended.blocks)
+            cause = ended.cause
+            _refuse_replays(ended.blocks, signatures)
+            on_block(2 * sum(block.size for block in ended.blocks))
+    except KeyboardInterrupt as interrupt:
+        cause = interrupt
+    except TimeoutError:
+        cause = OutOfTime()
+    except (BrokenExecutor, CancelledError) as error:
+        cause = LostWorker(f"{type(error).__name__}: {error}")
+    except (pickle.PicklingError, AttributeError, TypeError) as error:
+        if "pickle" not in str(error):
+            raise
+        raise InvalidArgument(
+            f"The mechanism or its data cannot be sent to a worker process ({error}). Name it 'package.module:factory', define "
+            "it at the top level of a module, or use an executor that pickles by value, such as loky's."
+        ) from error
     except Exception as error:
-        from concurrent.futures import BrokenExecutor, CancelledError
+        if type(error).__name__ not in ("KilledWorker", "CommClosedError"):  # Dask's, without importing it
+            raise
+        cause = LostWorker(f"{type(error).__name__}: {error}")
+    finally:
+        for _, future in flying:
+            future.cancel()
+    return Ended(tuple(done), cause)
 
-        _cancel(None, flying)
-        if isinstance(error, BrokenExecutor | CancelledError) or type(error).__name__ == "KilledWorker":
-            return Ended(tuple(done), LostWorker(f"{type(error).__name__}: {error}"))
-        raise
-    return Ended(tuple(done))
 
-
-def _cancel(current: Future[list[BlockPair]] | None, flying: deque[tuple[Task, Future[list[BlockPair]]]]) -> None:
-    for future in ([current] if current is not None else []) + [future for _, future in flying]:
-        future.cancel()
+def _refuse_replays(blocks: Sequence[BlockPair], seen: set[int]) -> None:
+    for block in blocks:
+        if block.signature is None:
+            continue
+        if block.signature in seen:
+            raise MechanismError(
+                "Two blocks drawn by workers gave the same sequence of outputs: the workers share random state, such as a "
+                "generator made when a module is imported. Draw from the `rng` that is handed in."
+            )
+        seen.add(block.signature)

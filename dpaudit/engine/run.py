@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from dpaudit.claims import Claim, Verdict
-from dpaudit.engine.drift import Drift
+from dpaudit.engine.drift import Drift, Watch
 from dpaudit.engine.evidence import Points
 from dpaudit.engine.family import LARGEST_EPSILON, claim_delta, claimed_epsilon, points_of
 from dpaudit.engine.learning import Builder, Settled, build_views
@@ -20,7 +20,7 @@ from dpaudit.engine.power import HEADLINE, MASSES, detectable_epsilon
 from dpaudit.engine.progress import Progress
 from dpaudit.engine.representation import MEANING, build_bit_views
 from dpaudit.engine.result import Channel, Result, StoppedBy, Witness
-from dpaudit.engine.rounds import Ended, LostWorker, run_round
+from dpaudit.engine.rounds import LostWorker, run_round
 from dpaudit.engine.sampling import BatchRaised, BlockPair, Sampler, Task, TimedOut, merge, probe
 from dpaudit.engine.search import Campaign, Candidate
 from dpaudit.engine.shrink import Looker, find_witness
@@ -30,6 +30,8 @@ from dpaudit.neighbours import Neighbours, Pair, check_relation
 from dpaudit.validation import shorten
 from dpaudit.values import fingerprint
 
+FEWEST_FOR_A_PROBE = 1000  # smaller budgets are spent on the audit alone
+FROM_ZERO = 0.1  # what must be detectable where the claim is epsilon = 0
 MEANT_FOR_A_PAIR = 400  # samples below which a further pair in the pool is not worth its share
 
 
@@ -37,7 +39,7 @@ class Run:
     """State of a running audit."""
 
     def __init__(self, mechanism: Any, claim: Claim, neighbours: Neighbours, options: Options, name: str) -> None:
-        if not isinstance(claim, Claim):
+        if isinstance(claim, type) or not isinstance(claim, Claim):
             raise InvalidArgument(f"claim={shorten(claim)} must be a claim such as dpaudit.PureDP(1.0).")
         check_relation(claim, neighbours)
         self.source = mechanism
@@ -55,6 +57,8 @@ class Run:
         self.build = builder_of(options)
         self.points = points_of(claim)
         self.drawn = 0
+        self.seconds_drawing = 0.0
+        self.raised_in_probe = 0.0
         self.messages: list[str] = []
         self.reproducible = False
 
@@ -62,27 +66,36 @@ class Run:
         """Run the audit."""
         pairs, complete = self._pool()
         self.prints = {id(pair): fingerprint(tuple(pair)) for pair in pairs}
+        self._start(pairs, complete)
         try:
-            stopped_by = self._phase(pairs, complete)
+            stopped_by = self._phase(pairs)
         except BatchRaised as error:
             self.messages.append(
                 f"A call for several outputs raised ({error}); the audit started again one release at a time, where an "
                 "exception is an output."
             )
             self.sampler = replace(self.sampler, one_by_one=True)
-            stopped_by = self._phase(pairs, complete)
+            self._start(pairs, complete)
+            stopped_by = self._phase(pairs)
         return self._conclude(stopped_by)
 
-    def _phase(self, pairs: Sequence[Pair], complete: bool) -> StoppedBy:
-        self._start(pairs, complete)
-        self._probe(pairs[0])
-        return self._loop()
+    def _phase(self, pairs: Sequence[Pair]) -> StoppedBy:
+        try:
+            self._probe(pairs[0])
+            return self._loop()
+        except (KeyboardInterrupt, TimedOut) as cause:  # in the probe, or while a round was being settled
+            return self._cut_short(cause)
 
     def _pool(self) -> tuple[list[Pair], bool]:
         wanted = max(1, min(self.options.pairs, self.options.samples // MEANT_FOR_A_PAIR))
         pairs = self.neighbours.pool(wanted, seed=self.entropy % 2**32)
         if not pairs:
             raise InvalidArgument(f"neighbours={self.neighbours!r} yields no pair; widen its strategy.")
+        corners = len(self.neighbours.corners())
+        if corners > len(pairs):
+            self.messages.append(
+                f"Of {corners} corner pairs only {len(pairs)} were tried; raise pairs= or samples= for all."
+            )
         return pairs, True
 
     def _start(self, pairs: Sequence[Pair], complete: bool) -> None:
@@ -96,11 +109,16 @@ class Run:
         )
         self.trajectory: list[tuple[int, float]] = []
         self.drift = Drift()
+        self.watch = Watch()
+        self.crossed = False  # the wealth against the claim has passed the threshold
         self.refuted = False
 
     def _probe(self, pair: Pair) -> None:
-        found = probe(self.sampler, pair.data, pair.neighbour, self.entropy)
+        if self.options.samples < FEWEST_FOR_A_PROBE:
+            return
+        found = probe(self.sampler, pair.data, pair.neighbour, self.entropy, self.deadline)
         self.reproducible = found.reproducible
+        self.raised_in_probe = found.raised
         self.drawn += found.samples
         self._check_untouched(pair)
 
@@ -121,18 +139,25 @@ class Run:
                     return StoppedBy.SAMPLES
                 task = self._task(candidate, size)
                 ended = run_round(
-                    task, size, deadline=self.deadline, executor=options.executor, on_block=progress.advance
+                    task,
+                    size,
+                    deadline=self.deadline,
+                    executor=options.executor,
+                    seconds_each=self.seconds_drawing / max(self.drawn, 1),
+                    on_block=progress.advance,
                 )
                 if isinstance(ended.cause, BatchRaised):
+                    self.drawn += 2 * size
                     raise ended.cause
                 if ended.blocks:
                     self._settle(candidate, merge(ended.blocks))
                     progress.show(self.trajectory[-1][1])
                 if self.refuted and options.until == "violation":
                     return StoppedBy.VIOLATION
-                stop = self._stop(ended)
-                if stop is not None:
-                    return stop
+                if ended.cause is not None:
+                    return self._cut_short(ended.cause)
+                if self.deadline is not None and time.monotonic() >= self.deadline:
+                    return StoppedBy.SECONDS
 
     def _task(self, candidate: Candidate, size: int) -> Task:
         learner = candidate.learner
@@ -152,6 +177,8 @@ class Run:
     def _settle(self, candidate: Candidate, merged: BlockPair) -> None:
         candidate.rounds += 1
         self.drawn += 2 * merged.size
+        self.seconds_drawing += merged.seconds[0]
+        self.watch.see(merged.learn)
         for (past, ordered), new in zip(candidate.learner.past_counts(), merged.counts, strict=True):
             if ordered:
                 self.drift.compare(past, new)
@@ -160,24 +187,23 @@ class Run:
         self.trajectory.append((self.drawn, log_wealth))
         if candidate.rounds == 1:
             self._check_untouched(candidate.pair)
-        if log_wealth >= self.log_threshold and not self.refuted:
-            # Verdict and bound agree: everything stronger than the claim must be refuted too.
+        self.crossed |= log_wealth >= self.log_threshold
+        if self.crossed and not self.refuted:
+            # Verdict and bound agree: everything stronger than the claim must be refuted too, now or later.
             self.refuted = self._parameter_lower() >= self.claim.parameter
 
-    def _stop(self, ended: Ended) -> StoppedBy | None:
-        match ended.cause:
+    def _cut_short(self, cause: BaseException) -> StoppedBy:
+        match cause:
             case KeyboardInterrupt():
                 self.messages.append("Interrupted; this is the result so far.")
                 return StoppedBy.INTERRUPT
             case TimedOut():
-                self.messages.append(f"{ended.cause} Nothing was drawn again: a retry would hide what made it slow.")
+                self.messages.append(f"{cause} Nothing was drawn again: a retry would hide what made it slow.")
                 return StoppedBy.TIMEOUT
             case LostWorker():
-                self.messages.append(f"A worker was lost ({ended.cause}); the result rests on what was settled before.")
+                self.messages.append(f"A worker was lost ({cause}); the result rests on what was settled before.")
                 return StoppedBy.LOST_WORKER
-        if ended.out_of_time or (self.deadline is not None and time.monotonic() >= self.deadline):
-            return StoppedBy.SECONDS
-        return None
+        return StoppedBy.SECONDS
 
     def _parameter_lower(self) -> float:
         largest = LARGEST_EPSILON if claimed_epsilon(self.claim) is not None else 100.0 * self.claim.parameter
@@ -201,15 +227,17 @@ class Run:
         for candidate in self.campaign.candidates:
             if candidate.rounds:
                 self._check_untouched(candidate.pair)
-        parameter_lower = self._parameter_lower()
         detectable = self._detectable()
         verdict = self._verdict(stopped_by, detectable[HEADLINE])
+        # Draws that are not independent bound nothing.
+        parameter_lower = 0.0 if self.stateful else self._parameter_lower()
+        epsilon_lower = 0.0 if self.stateful else self._epsilon_lower(parameter_lower)
         witness, samples_after = self._witness() if verdict is Verdict.VIOLATION else (None, 0)
         return Result(
             name=self.name,
             claim=self.claim,
             verdict=verdict,
-            epsilon_lower=self._epsilon_lower(parameter_lower),
+            epsilon_lower=epsilon_lower,
             delta=claim_delta(self.claim),
             parameter_lower=parameter_lower,
             alpha=self.options.alpha,
@@ -244,20 +272,32 @@ class Run:
             for mass in MASSES
         }
 
+    @property
+    def stateful(self) -> bool:
+        """Whether outputs changed as the audit went on."""
+        rounds = any(candidate.rounds for candidate in self.campaign.candidates)
+        return self.drift.found or (rounds and self.watch.always_raised and self.raised_in_probe < 1.0)
+
     def _verdict(self, stopped_by: StoppedBy, detectable: float) -> Verdict:
-        if self.drift.found:
+        if self.stateful:
             self.messages.append(
                 "Early and late outputs on the same data set differ: the mechanism keeps state (a budget accountant, a cache, "
                 "a seed), so its releases are not independent. Audit dpaudit.fresh(make), which makes a new one each time."
             )
             return Verdict.INCONCLUSIVE
         if self.refuted:
+            if self.watch.constant:
+                self.messages.append(
+                    "Every release on the same data gave the same output: the mechanism is deterministic, or remembers its "
+                    "first answer. If it keeps state by design, audit dpaudit.fresh(make), which makes a new one each time."
+                )
             if self.options.channel is Channel.REPRESENTATION:
                 self.messages.append(MEANING)
             return Verdict.VIOLATION
         if stopped_by in (StoppedBy.TIMEOUT, StoppedBy.LOST_WORKER):
             return Verdict.INCONCLUSIVE
-        allowed = max(points_of(self.claim).epsilon.max() * self.options.power, 1e-3)
+        claimed = float(self.points.epsilon.max())
+        allowed = claimed * self.options.power if claimed > 0.0 else FROM_ZERO
         if detectable > allowed:
             self.messages.append(
                 f"Too few samples: an event of probability {HEADLINE} would be caught from epsilon {detectable:.3g} on, but "
@@ -268,7 +308,7 @@ class Run:
 
     def _witness(self) -> tuple[Witness | None, int]:
         leader = self.campaign.leader()
-        looker = Looker(self.sampler, self.claim, self.points, self.build, self.entropy)
+        looker = Looker(self.sampler, self.claim, self.points, self.build, self.entropy, self._witness_deadline())
         witness = find_witness(
             looker,
             self.neighbours,
@@ -280,6 +320,12 @@ class Run:
             origin=self.source,
         )
         return witness, looker.drawn
+
+    def _witness_deadline(self) -> float | None:
+        """A tenth of the time budget is there for the witness even where the violation came late."""
+        if self.deadline is None or self.options.seconds is None:
+            return None
+        return max(self.deadline, time.monotonic()) + 0.1 * self.options.seconds
 
 
 def builder_of(options: Options) -> Builder:

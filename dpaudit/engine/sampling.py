@@ -11,8 +11,8 @@ import signal
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from types import FrameType
 from typing import Any, TypeAlias
@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.engine.outputs import Encoded, encode, record_keys, stack
+from dpaudit.engine.outputs import Encoded, digest, encode, record_keys, stack
 from dpaudit.engine.views import Block, RecordView, View
 from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.mechanism import Fresh, Mechanism, Outputs, PerRelease, Plain, Raised, checked_outputs
@@ -29,11 +29,16 @@ Counts: TypeAlias = NDArray[np.int64]
 
 LARGEST_BLOCK = 65_536  # outputs drawn at once: what bounds the memory
 SMALL_BLOCK = 1024
+SIGNED = 32
 FEWEST_BLOCKS = 16  # a round is cut at least this fine, so that a stop in its middle loses little
 
 
 class BatchRaised(DPAuditError):
     """A call for several outputs raised: it yields no releases, so nothing of its block may be settled."""
+
+
+class OutOfTime(Exception):
+    """The deadline of the audit passed in the middle of a block, which is therefore thrown away."""
 
 
 class TimedOut(BaseException):
@@ -49,15 +54,17 @@ class Sampler:
     timeout: float | None = None
     timeout_is_output: bool = False
 
-    def draw(self, data: Any, size: int, seed: np.random.SeedSequence) -> Outputs:
-        """Draw ``size`` outputs with a generator of their own."""
+    def draw(self, data: Any, size: int, seed: np.random.SeedSequence, deadline: float | None = None) -> Outputs:
+        """Draw ``size`` outputs with a generator of their own; past the deadline, give up between two calls."""
         rng = np.random.Generator(np.random.PCG64(seed))
         draw_data = getattr(data, "draw", None)
         if draw_data is not None and not getattr(self.mechanism, "samples_secrets", False):
             # Pufferfish: the data are drawn anew in every trial.
-            return [self._one(draw_data(rng), rng) for _ in range(size)]
-        if self.one_by_one or size == 1 or (self.timeout is not None and not self.batched):
-            return [self._one(data, rng) for _ in range(size)]
+            return _collect((self._one(draw_data(rng), rng) for _ in range(size)), deadline)
+        if isinstance(self.mechanism, PerRelease | Plain | Fresh) and self.timeout is None:
+            return _collect(self.mechanism.releases(data, size, rng), deadline)
+        if not self.batched or size == 1:
+            return _collect((self._one(data, rng) for _ in range(size)), deadline)
         with _time_limit(self.timeout, size):
             try:
                 outputs = self.mechanism.sample(data, size, rng)
@@ -87,6 +94,21 @@ class Sampler:
         return not self.one_by_one and not isinstance(self.mechanism, PerRelease | Plain | Fresh)
 
 
+def _collect(releases: Generator[Any], deadline: float | None) -> list[Any]:
+    """All outputs of an iterator that ends in time."""
+    if deadline is None:
+        return list(releases)
+    outputs = []
+    with closing(releases):
+        for output in releases:
+            outputs.append(output)
+            if time.monotonic() > deadline:
+                break
+        else:
+            return outputs
+    raise OutOfTime
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """A contiguous run of blocks of one round."""
@@ -110,6 +132,7 @@ class BlockPair:
     counts: tuple[Counts, ...]  # one (2, cells) array per view
     learn: tuple[Encoded, Encoded]
     repeats: tuple[tuple[int, Any, int, str], ...]
+    signature: int | None  # of the first outputs, where chance could not repeat them
     seconds: tuple[float, float]  # spent in the mechanism, and in all
 
 
@@ -118,10 +141,16 @@ def seed_child(entropy: int, *key: int) -> np.random.SeedSequence:
     return np.random.SeedSequence(entropy, spawn_key=key)
 
 
-def run_task(
-    task: Task, *, go_on: Callable[[], bool] = lambda: True, on_block: Callable[[int], None] = lambda _: None
-) -> list[BlockPair]:
-    """Draw and count the blocks of a task, in order, for as long as ``go_on`` says so (but one at least).
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """Blocks as far as they went: the contiguous prefix of complete ones, and what cut it short, if anything did."""
+
+    blocks: tuple[BlockPair, ...]
+    cause: BaseException | None = None
+
+
+def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[int], None] = lambda _: None) -> Ended:
+    """Draw and count the blocks of a task, in order.
 
     Small blocks are drawn one by one and counted together. That changes nothing: counts add up, and outputs to learn from
     are taken from every block alike.
@@ -129,23 +158,27 @@ def run_task(
     done: list[BlockPair] = []
     small: list[tuple[int, Outputs, Outputs]] = []
     drawing = 0.0
-    for block, size in enumerate(task.sizes, start=task.first):
-        if (done or small) and not go_on():
-            break
-        begin = time.perf_counter()
-        drawn = [
-            task.sampler.draw(data, size, seed_child(task.entropy, *task.key, block, side))
-            for side, data in enumerate((task.data, task.neighbour))
-        ]
-        drawing += time.perf_counter() - begin
-        small.append((size, drawn[0], drawn[1]))
-        if size >= SMALL_BLOCK:
-            done.append(_count(task, small, drawing))
-            small, drawing = [], 0.0
-        on_block(2 * size)
+    cause: BaseException | None = None
+    try:
+        for block, size in enumerate(task.sizes, start=task.first):
+            begin = time.perf_counter()
+            if deadline is not None and time.monotonic() > deadline:
+                raise OutOfTime
+            drawn = [
+                task.sampler.draw(data, size, seed_child(task.entropy, *task.key, block, side), deadline)
+                for side, data in enumerate((task.data, task.neighbour))
+            ]
+            drawing += time.perf_counter() - begin
+            small.append((size, drawn[0], drawn[1]))
+            if size >= SMALL_BLOCK:
+                done.append(_count(task, small, drawing))
+                small, drawing = [], 0.0
+            on_block(2 * size)
+    except (KeyboardInterrupt, TimedOut, BatchRaised, OutOfTime) as error:
+        cause = error
     if small:
         done.append(_count(task, small, drawing))
-    return done
+    return Ended(tuple(done), cause)
 
 
 def _count(task: Task, blocks: Sequence[tuple[int, Outputs, Outputs]], drawing: float) -> BlockPair:
@@ -166,14 +199,35 @@ def _count(task: Task, blocks: Sequence[tuple[int, Outputs, Outputs]], drawing: 
                     repeats.extend((side, key, count, text) for key, count, text in view.unknown(prepared))
     paired = tuple(np.stack([a, b]) for a, b in zip(*counts, strict=True))
     seconds = (drawing, drawing + time.perf_counter() - begin)
-    return BlockPair(sum(sizes), paired, (learn[0], learn[1]), tuple(repeats), seconds)
+    return BlockPair(sum(sizes), paired, (learn[0], learn[1]), tuple(repeats), _signature(batch), seconds)
+
+
+def _signature(batch: Encoded) -> int | None:
+    """A digest of the first outputs of a block, or None where two blocks could share it by chance.
+
+    Two blocks with one signature mean workers that start from the same random state (a generator made at import time).
+    """
+    if len(batch) < SIGNED:
+        return None
+    keys = record_keys(batch.head(SIGNED))
+    return digest(keys.tobytes().hex()) if _telling(keys) else None
+
+
+def _telling(keys: NDArray[np.uint64]) -> bool:
+    """Whether an equal sequence has a chance below one in a thousand million, by the collisions in this one."""
+    size = keys.size
+    _, frequency = np.unique(keys, return_counts=True)
+    collision = max(float((frequency * (frequency - 1)).sum()) / (size * max(size - 1, 1)), 1.0 / size**2)
+    return bool(size * np.log(collision) < np.log(1e-9))
 
 
 def _joined(parts: Sequence[Outputs]) -> Outputs:
     if len(parts) == 1:
         return parts[0]
     arrays = [part for part in parts if isinstance(part, np.ndarray)]
-    if len(arrays) == len(parts) and len({(part.dtype, part.shape[1:]) for part in arrays}) == 1:
+    same = len({part.shape[1:] for part in arrays}) == 1 and len({part.dtype for part in arrays}) == 1
+    numbers = all(part.dtype.kind in "fbiu" for part in arrays) and len({part.shape[1:] for part in arrays}) == 1
+    if len(arrays) == len(parts) and (same or numbers):
         return np.concatenate(arrays)
     return [output for part in parts for output in part]
 
@@ -200,14 +254,16 @@ def merge(blocks: Sequence[BlockPair]) -> BlockPair:
     )
     repeats = tuple(repeat for block in blocks for repeat in block.repeats)
     seconds = (sum(block.seconds[0] for block in blocks), sum(block.seconds[1] for block in blocks))
-    return BlockPair(sum(block.size for block in blocks), counts, (learn[0], learn[1]), repeats, seconds)
+    return BlockPair(
+        sum(block.size for block in blocks), counts, (learn[0], learn[1]), repeats, blocks[0].signature, seconds
+    )
 
 
 def block_sizes(total: int) -> list[int]:
     """Cut a round of ``total`` outputs per side into blocks of at most a sixteenth, and of at most ``LARGEST_BLOCK``.
 
     >>> block_sizes(50), len(block_sizes(10_000_000))
-    ([4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 2], 100)
+    ([4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 2], 153)
     """
     largest = min(-(-total // FEWEST_BLOCKS), LARGEST_BLOCK)
     whole, rest = divmod(total, largest)
@@ -220,31 +276,33 @@ class Probe:
 
     reproducible: bool
     samples: int
+    raised: float  # share of the releases that raised
 
 
-def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int) -> Probe:
+def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: float | None) -> Probe:
     """Look for shared random state before any bet, and whether the mechanism is reproducible.
 
     The same seed is drawn twice, another seed once, and the neighbour once. Equal sequences from different seeds are
     refused where chance could not have made them (less than one in a thousand million, by the collisions seen).
     """
     begin = time.perf_counter()
-    size = 8
+    size = 4
     drawn = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0)))
-    if time.perf_counter() - begin < 0.01:
-        size = 64
+    elapsed = time.perf_counter() - begin
+    # A slow mechanism is asked for less: the probe is to cost no more than a twentieth of the time there is.
+    allowed = 0.02 if deadline is None else 0.05 * max(deadline - time.monotonic(), 0.0)
+    if elapsed * 16 < max(allowed, 0.02):
+        size = 64 if elapsed * 64 < max(allowed, 0.02) else 16
         drawn = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0)))
     again = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0)))
     other_seed = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 1, 0)))
     other_side = encode(sampler.draw(neighbour, size, seed_child(entropy, 0, 0, 0, 1)))
-    _, frequency = np.unique(record_keys(stack([drawn, other_seed])), return_counts=True)
-    collision = float(((frequency / frequency.sum()) ** 2).sum())
-    if all(label.startswith("raises ") for batch in (drawn, other_side) for label in batch.labels.values()):
+    if _raises(drawn) == 1.0 and _raises(other_side) == 1.0:
         raise MechanismError(
             "The mechanism raised on every call, on both data sets, so there is nothing to audit:\n\n"
             + _traceback(sampler.mechanism, data, seed_child(entropy, 0, 0, 2, 0))
         )
-    telling = size * np.log(collision) < np.log(1e-9)
+    telling = _telling(record_keys(drawn))
     if telling and _same(drawn, other_seed):
         raise MechanismError(
             "The mechanism gave the same sequence of outputs for two different seeds: it draws from a generator of its own "
@@ -255,7 +313,14 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int) -> Probe:
             "The mechanism gave the same sequence of outputs on both data sets: the two sides share their random numbers, "
             "so they are not independent. Draw from the `rng` that is handed in."
         )
-    return Probe(_same(drawn, again), 4 * size)
+    raised = np.mean([_raises(drawn), _raises(other_side)])
+    return Probe(_same(drawn, again), 4 * size + 4, float(raised))
+
+
+def _raises(batch: Encoded) -> float:
+    """Share of outputs that are exceptions."""
+    codes = [code for code, label in batch.labels.items() if label.startswith("raises ")]
+    return float(np.isin(batch.codes, np.array(codes, np.uint64)).mean()) if codes else 0.0
 
 
 def _traceback(mechanism: Mechanism, data: Any, seed: np.random.SeedSequence) -> str:

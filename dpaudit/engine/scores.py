@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.evidence import shrunk_log_ratio
-from dpaudit.engine.outputs import Encoded
+from dpaudit.engine.outputs import EXACT_INTEGER, Encoded
 from dpaudit.engine.partition import Line, Table, line_from
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -61,7 +61,8 @@ class Lookup:
 
     def __call__(self, column: Floats) -> Floats:
         """Evaluate on a column, without a branch per value."""
-        position = (column - self.low) * self.inverse_width
+        with np.errstate(over="ignore", invalid="ignore"):
+            position = (column - self.low) * self.inverse_width
         if np.isnan(position).any():
             missing = np.isnan(position)
             values = self.table[np.clip(np.where(missing, 0.0, position), 0.0, self.table.size - 1.0).astype(np.int32)]
@@ -80,14 +81,15 @@ def fit_lookup(of_d: Floats, of_neighbour: Floats) -> Lookup:
     if not finite.size:
         return Lookup(0.0, 1.0, np.zeros(1), 0.0)
     low, high = float(finite.min()), float(finite.max())
-    if high - low < LOOKUP_BINS and (finite == np.rint(finite)).all():
+    small = max(abs(low), abs(high)) < EXACT_INTEGER
+    if small and high - low < LOOKUP_BINS and (finite == np.rint(finite)).all():
         line = Line(np.unique(np.concatenate([[-np.finfo(float).max], np.arange(low, high + 1.0) - 0.5, [np.inf]])))
         centres = np.arange(low, high + 1.0)
         width = 1.0
         start = low - 0.5
     else:
         line = line_from(pooled, resolution=16 if finite.size < 3000 else 32)
-        start, stop = np.quantile(finite, [0.002, 0.998])
+        start, stop = np.clip(np.quantile(finite, [0.002, 0.998]), -1e300, 1e300)
         width = max((stop - start) / LOOKUP_BINS, 1e-300)
         centres = start + width * (np.arange(LOOKUP_BINS) + 0.5)
     counts = np.stack([line.count(np.sort(of_d)), line.count(np.sort(of_neighbour))])
@@ -116,7 +118,8 @@ class NaiveBayes:
         values = _successive(batch.values) if self.differences else batch.values
         for lookup, column in zip(self.columns, values.T, strict=False):
             total = total + lookup(column)
-        return total
+        # A number that a narrow batch does not have is as absent as one that a wide batch marks absent.
+        return total + sum(lookup.at_nan for lookup in self.columns[values.shape[1] :])
 
     def describe(self) -> str:
         """Say what is summed."""
@@ -146,10 +149,11 @@ class Linear:
         """Score every output; absent numbers count as the average."""
         values = batch.values[:, : self.weights.size]
         weights = self.weights[: values.shape[1]]
-        score = values @ weights - self.offset
+        with np.errstate(over="ignore", invalid="ignore"):
+            score = values @ weights - self.offset
         if not np.isfinite(score).all():
-            clean = np.nan_to_num(values, nan=0.0, posinf=1e300, neginf=-1e300)
-            score = np.clip(clean @ weights - self.offset, -1e300, 1e300)
+            clean = np.clip(np.nan_to_num(values, nan=0.0), -1e150, 1e150)
+            score = clean @ np.clip(weights, -1e150, 1e150) - self.offset
         return np.asarray(score)
 
     def describe(self) -> str:
@@ -183,7 +187,8 @@ def fit_linear(of_d: Encoded, of_neighbour: Encoded, *, steps: int = 8) -> Linea
         weights = weights + step
         if np.abs(step).max() < 1e-6:
             break
-    weights = weights / spread
+    with np.errstate(over="ignore"):
+        weights = weights / spread
     if not np.isfinite(weights).all() or not np.abs(weights).any():
         return None
     return Linear(weights, float(centre @ weights))
@@ -201,7 +206,7 @@ class Boosted:
         values = batch.values[:, :width]
         if values.shape[1] < width:
             values = np.pad(values, ((0, 0), (0, width - values.shape[1])), constant_values=np.nan)
-        return np.asarray(self.model.decision_function(values), dtype=np.float64)
+        return np.asarray(self.model.decision_function(_without_infinities(values)), dtype=np.float64)
 
     def describe(self) -> str:
         """Name the model."""
@@ -214,12 +219,18 @@ def fit_boosted(of_d: Encoded, of_neighbour: Encoded, *, rows: int = 20_000) -> 
 
     a, b = of_d.values[:rows], of_neighbour.values[:rows]
     model = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.1, random_state=0, early_stopping=False)
-    model.fit(np.concatenate([a, b]), np.concatenate([np.ones(len(a)), np.zeros(len(b))]))
+    model.fit(_without_infinities(np.concatenate([a, b])), np.concatenate([np.ones(len(a)), np.zeros(len(b))]))
     return Boosted(model)
 
 
+def _without_infinities(values: Floats) -> Floats:
+    """Infinities as the largest floats, which scikit-learn accepts."""
+    return np.clip(values, -np.finfo(np.float32).max, np.finfo(np.float32).max)
+
+
 def _successive(values: Floats) -> Floats:
-    return np.diff(values, axis=1, prepend=0.0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.diff(values, axis=1, prepend=0.0)
 
 
 def coordinates(width: int) -> Sequence[Column]:

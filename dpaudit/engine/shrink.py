@@ -20,7 +20,17 @@ from dpaudit.engine.evidence import Points
 from dpaudit.engine.learning import Builder, Learner, Settled
 from dpaudit.engine.outputs import encode
 from dpaudit.engine.result import Frequency, Witness
-from dpaudit.engine.sampling import BatchRaised, Sampler, Task, TimedOut, block_sizes, merge, run_task, seed_child
+from dpaudit.engine.sampling import (
+    BatchRaised,
+    OutOfTime,
+    Sampler,
+    Task,
+    TimedOut,
+    block_sizes,
+    merge,
+    run_task,
+    seed_child,
+)
 from dpaudit.engine.script import importable, script
 from dpaudit.engine.search import Campaign
 from dpaudit.neighbours import Neighbours, Pair
@@ -44,6 +54,7 @@ class Looker:
     points: Points
     build: Builder
     entropy: int
+    deadline: float | None = None  # monotonic; past it looking stops
     drawn: int = 0
     looks: int = 0
 
@@ -62,7 +73,10 @@ class Looker:
                 self.sampler, pair.data, pair.neighbour, learner.views, self.entropy,
                 (base + self.looks, candidate.rounds), 0, tuple(block_sizes(size)), -(-learner.wanted() // 16),
             )  # fmt: skip
-            merged = merge(run_task(task))
+            ended = run_task(task, deadline=self.deadline)
+            if ended.cause is not None:
+                raise ended.cause
+            merged = merge(ended.blocks)
             spent += 2 * size
             self.drawn += 2 * size
             candidate.rounds += 1
@@ -103,13 +117,15 @@ def find_witness(
         if event is None:
             return None
         return _measure(looker, pair, event, spent, confirmed, pair is not found, origin)
-    except (TimedOut, BatchRaised):
-        return None
+    except (TimedOut, BatchRaised, OutOfTime, KeyboardInterrupt):
+        return None  # the verdict stands without a witness
 
 
 def _shrink(looker: Looker, neighbours: Neighbours, found: Pair, allowance: int, seconds: float) -> Pair | None:
     known: dict[Hashable, bool] = {fingerprint(tuple(found)): True}
-    deadline = time.monotonic() + seconds
+    deadline = (
+        time.monotonic() + seconds if looker.deadline is None else min(time.monotonic() + seconds, looker.deadline)
+    )
 
     def violates(pair: Pair) -> bool:
         key = fingerprint(tuple(pair))
@@ -130,7 +146,10 @@ def _learn(looker: Looker, pair: Pair, learner: Learner, per_side: int) -> None:
         looker.sampler, pair.data, pair.neighbour, (), looker.entropy,
         (CONFIRM_NUMBER, 0), 0, tuple(block_sizes(max(per_side, 100))), per_side,
     )  # fmt: skip
-    merged = merge(run_task(task))
+    ended = run_task(task, deadline=looker.deadline)
+    if ended.cause is not None:
+        raise ended.cause
+    merged = merge(ended.blocks)
     looker.drawn += 2 * merged.size
     learner.settle(Settled(merged.counts, merged.learn, merged.repeats), merged.size)
 
@@ -143,7 +162,9 @@ def _measure(
     ordered = Pair(pair.neighbour, pair.data) if event.swapped else pair
     counts = []
     for side, data in enumerate(ordered):
-        outputs = looker.sampler.draw(data, trials, seed_child(looker.entropy, MEASURE_NUMBER, 0, 0, side))
+        outputs = looker.sampler.draw(
+            data, trials, seed_child(looker.entropy, MEASURE_NUMBER, 0, 0, side), looker.deadline
+        )
         counts.append(int(event.contains(encode(outputs)).sum()))
         looker.drawn += trials
     definitions, expression = event.code()

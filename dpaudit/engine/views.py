@@ -12,6 +12,7 @@ score      a learned number per output: naive Bayes over coordinates or their di
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.engine.outputs import Encoded, record_keys
+from dpaudit.engine.outputs import CLOSE, OPEN, Encoded, plain, record_keys
 from dpaudit.engine.partition import Line, Table
 from dpaudit.engine.scores import Score
 
@@ -136,7 +137,7 @@ class ValueView:
         parts: list[str] = []
         offset = 0
         for code, line in zip(self.codes.keys, self.lines, strict=True):
-            label = labels.get(int(code), f"structure {int(code):016x}")
+            label = plain(labels.get(int(code), f"structure {int(code):016x}"))
             width = 1 if line is None else line.cells
             chosen = cells[offset : offset + width]
             offset += width
@@ -272,29 +273,29 @@ class ScoreView:
         return text if simple == name else f"{text}, where score = {name}"
 
 
-_PLACEHOLDER = re.compile(r"\b(?:float|int|bool)\b")
+_PLACEHOLDER = re.compile(f"{OPEN}([^{CLOSE}]*){CLOSE}")
 
 
 def says(label: str) -> str:
     """A structure as a sentence: exceptions read as ``raises ...``, the rest as ``output is ...``."""
-    return label if label.startswith("raises ") else f"output is {label}"
+    return label if label.startswith("raises ") else f"output is {plain(label)}"
 
 
 def text_of(batch: Encoded, row: int) -> str:
     """One output as text: its structure with the numbers filled in."""
     label = batch.labels.get(int(batch.codes[row]), "?")
     numbers: list[float] = batch.values[row].tolist()
-    if label.startswith("array of") and "int" in label:
-        numbers = [int(value) if value == value else value for value in numbers]
-    if label.startswith("array of"):
+    if label.startswith("array of") and label.count(OPEN) == 1:
         return f"array({numbers})"
     filled = iter(numbers)
 
     def fill(match: re.Match[str]) -> str:
+        kind = match.group(1)
+        if kind == "complex":
+            return f"complex({next(filled, None)}, {next(filled, None)})"
         value = next(filled, None)
-        if value is None:
-            return match.group()
-        kinds: dict[str, type] = {"int": int, "bool": bool, "float": float}
-        return repr(kinds[match.group()](value))
+        if value is None or not math.isfinite(value):
+            return str(value)
+        return repr({"int": int, "bool": bool}.get(kind, float)(value))
 
     return _PLACEHOLDER.sub(fill, label)

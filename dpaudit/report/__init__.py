@@ -1,0 +1,1 @@
+"""Reports: all of them functions of one canonical, versioned document."""
