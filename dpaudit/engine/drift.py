@@ -42,22 +42,35 @@ class Drift:
 
 
 class Watch:
-    """Notices outputs that are always exceptions, or always one and the same on each side."""
+    """Notices outputs that are always exceptions, that begin to be exceptions, or that are always one and the same."""
 
     def __init__(self) -> None:
-        self.always_raised = True
+        self.always_raised = False
+        self.exhausted = False
         self.constant = True
+        self._seen = False
         self._first: list[Encoded | None] = [None, None]
+        self._early: dict[int, tuple[float, int]] = {}  # per pair: share of exceptions in its first round
 
-    def see(self, sides: tuple[Encoded, Encoded]) -> None:
+    def see(self, pair: int, sides: tuple[Encoded, Encoded]) -> None:
         """Look at the outputs that a round handed back."""
+        if not len(sides[0]):
+            return
+        share = float(np.mean([raised_share(batch) for batch in sides]))
+        self.always_raised = share == 1.0 and (self.always_raised or not self._seen)
+        self._seen = True
+        early, count = self._early.setdefault(pair, (share, 2 * len(sides[0])))
+        # Of ``count`` early releases not all raised, and now all do: under one law the chance is at most
+        # early^(later) plus the chance of so few early ones, negligible for shares like these.
+        self.exhausted |= early < 0.9 and share > 0.999 and count >= 50 and len(sides[0]) >= 50
         for side, batch in enumerate(sides):
-            if not len(batch):
-                continue
-            raised = [code for code, label in batch.labels.items() if label.startswith("raises ")]
-            self.always_raised &= bool(np.isin(batch.codes, np.array(raised, np.uint64)).all())
-            if self.constant:
-                first = self._first[side] or batch.rows(slice(1))
-                self._first[side] = first
-                same = record_keys(batch) == record_keys(first)[0]
-                self.constant = bool(same.all())
+            first = self._first[side] if self._first[side] is not None and pair in self._early else None
+            if first is None:
+                first = self._first[side] = batch.rows(slice(1))
+            self.constant = self.constant and bool((record_keys(batch) == record_keys(first)[0]).all())
+
+
+def raised_share(batch: Encoded) -> float:
+    """Share of outputs that are exceptions."""
+    codes = [code for code, label in batch.labels.items() if label.startswith("raises ")]
+    return float(np.isin(batch.codes, np.array(codes, np.uint64)).mean()) if codes else 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from dpaudit.engine.evidence import Points, choose_events, natural_order, sorted_order
 from dpaudit.engine.learning import Sides
-from dpaudit.engine.outputs import Encoded, plain
+from dpaudit.engine.outputs import CUT, Encoded, plain
 from dpaudit.engine.partition import Line, line_from
 from dpaudit.engine.scores import Column, Linear, Lookup, NaiveBayes
 from dpaudit.engine.views import Block, RecordView, ScoreView, ShapeView, ValueView, View
@@ -22,6 +23,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 SIMPLE_ENOUGH = 0.6  # a simpler event wins if it keeps this share of the best advantage in standard errors
 CLEAR = 6.0  # so many standard errors are enough for any event
 MOST_COORDINATES = 64
+MOST_LISTED = 64
 READABLE_CELLS = 24
 DIGITS = 3
 NUMBERS = ("number", "float", "int", "bool")
@@ -150,19 +152,46 @@ def _code(event: Event) -> tuple[str, str]:
             return "", _value_code(view, cells, event.labels)
         case ShapeView():
             chosen = [plain(event.labels.get(int(code), "")) for code in view.table.keys[cells[:-1]]]
-            return "", "" if cells[-1] or "" in chosen else f"structure(output) in {chosen!r}"
+            cut = any(label == "" or label.endswith(CUT) for label in chosen)
+            return "", "" if cells[-1] or cut else f"structure(output) in {chosen!r}"
         case RecordView(floats=True):
             inside = [key.item() for key in view.table.keys[cells[:-1] == (not cells[-1])]]
             return "", f"output {'not in' if cells[-1] else 'in'} {inside!r}"
+        case RecordView():
+            return "", _record_code(view, cells)
         case ScoreView(score=Column() as column):
             return "", _line_code(view.line, cells, f"numbers(output)[{column.index}]")
         case ScoreView(score=Linear() as linear):
-            weights = linear.weights.tolist()
-            body = f"    return sum(w * x for w, x in zip({weights!r}, numbers(output))) - {linear.offset!r}\n"
-            return f"def score(output):\n{body}", _line_code(view.line, cells, "score(output)")
+            weights = dict(zip(linear.index, linear.weights.tolist(), strict=True))
+            body = (
+                f"    return sum(WEIGHTS.get(i, 0.0) * x for i, x in enumerate(numbers(output))) - {linear.offset!r}\n"
+            )
+            return f"WEIGHTS = {weights!r}\n\n\ndef score(output):\n{body}", _line_code(
+                view.line, cells, "score(output)"
+            )
         case ScoreView(score=NaiveBayes() as bayes) if bayes.codes.keys.size == 1:
             return _naive_bayes_code(bayes), _line_code(view.line, cells, "score(output)")
     return "", ""
+
+
+def _record_code(view: RecordView, cells: Mask) -> str:
+    """Equality with the outputs listed, where each has a literal form."""
+    keys = view.table.keys[cells[:-1] == (not cells[-1])]
+    if keys.size > MOST_LISTED:
+        return ""
+    parts = []
+    for key in keys:
+        text = view.texts.get(key.item(), "").removeprefix("output == ")
+        if text.startswith("array(["):
+            parts.append(f"numbers(output) == {text[6:-1]}")
+            continue
+        try:
+            ast.literal_eval(text)
+        except (ValueError, SyntaxError):
+            return ""
+        parts.append(f"output is {text}" if text in ("None", "True", "False") else f"output == {text}")
+    joined = " or ".join(parts)
+    return f"not ({joined})" if cells[-1] else joined
 
 
 def _line_code(line: Line, cells: Mask, name: str) -> str:
@@ -191,16 +220,17 @@ def _value_code(view: ValueView, cells: Mask, labels: Mapping[int, str]) -> str:
         else:
             inside = _line_code(line, chosen, "numbers(output)[0]")
             parts.append(f"structure(output) == {label!r} and ({inside})")
-    return "" if cells[-1] else " or ".join(parts)
+    return "" if cells[-1] or any(CUT in part for part in parts) else " or ".join(parts)
 
 
 def _naive_bayes_code(score: NaiveBayes) -> str:
-    tables = [_steps(lookup) for lookup in score.columns]
+    tables = {place: _steps(lookup) for place, lookup in zip(score.index, score.columns, strict=True)}
     lines = ["import bisect", "", f"TABLES = {tables!r}", "", "def score(output):", "    values = numbers(output)"]
     if score.differences:
         lines.append("    values = [b - a for a, b in zip([0.0, *values], values)]")
     lines.append("    total = 0.0")
-    lines.append("    for x, (cuts, heights, at_nan) in zip(values, TABLES):")
+    lines.append("    for place, (cuts, heights, at_nan) in TABLES.items():")
+    lines.append("        x = values[place] if place < len(values) else float('nan')")
     lines.append("        total += at_nan if x != x else heights[bisect.bisect_right(cuts, x)]")
     return "\n".join([*lines, "    return total", ""])
 

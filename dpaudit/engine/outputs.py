@@ -24,9 +24,9 @@ from dpaudit.mechanism import Raised
 Codes: TypeAlias = NDArray[np.uint64]
 Floats: TypeAlias = NDArray[np.float64]
 
-MOST_COLUMNS = 512  # numbers per output that are looked at one by one; further ones only through the whole record
 EXACT_INTEGER = 2**53  # beyond it a float cannot tell neighbouring integers apart
-LABEL_LENGTH = 160
+LABEL_LENGTH = 1000
+CUT = "..."
 OPEN, CLOSE = "\x01", "\x02"  # around the place of a number in a structure
 
 
@@ -111,13 +111,13 @@ def _homogeneous(outputs: Sequence[Any], kind: type) -> Encoded | None:
             return None
         leaves = ", ".join([_placeholder("float")] * len(outputs[0]))
         label = f"({leaves})" if kind is tuple else f"[{leaves}]"
-        return _uniform(label, np.array(outputs, dtype=np.float64)[:, :MOST_COLUMNS])
+        return _uniform(label, np.array(outputs, dtype=np.float64))
     return None
 
 
 def _numeric(array: NDArray[Any]) -> Floats | None:
     """Rows of floats for a numeric array, or None where floats would lose something."""
-    rows = array.reshape(array.shape[0], -1)[:, :MOST_COLUMNS] if array.ndim != 1 else array[:, None]
+    rows = array.reshape(array.shape[0], -1) if array.ndim != 1 else array[:, None]
     if array.dtype.kind in "fb":
         return np.ascontiguousarray(rows, dtype=np.float64) if array.dtype.itemsize <= 8 else None
     if array.dtype.kind in "iu":
@@ -180,13 +180,13 @@ def _walk_all(outputs: Sequence[Any]) -> Encoded:
         code = known.get(label)
         if code is None:
             code = known[label] = digest(label)
-            labels[code] = label if len(label) <= LABEL_LENGTH else f"{label[: LABEL_LENGTH - 3]}..."
+            labels[code] = label if len(label) <= LABEL_LENGTH else label[:LABEL_LENGTH] + CUT
         codes[index] = code
         rows.append(leaves)
-    width = min(max(map(len, rows), default=0), MOST_COLUMNS)
+    width = max(map(len, rows), default=0)
     values = np.full((len(outputs), width), np.nan)
     for index, leaves in enumerate(rows):
-        values[index, : len(leaves)] = leaves[:width]
+        values[index, : len(leaves)] = leaves
     return Encoded(codes, values, labels)
 
 

@@ -178,7 +178,7 @@ class Run:
         candidate.rounds += 1
         self.drawn += 2 * merged.size
         self.seconds_drawing += merged.seconds[0]
-        self.watch.see(merged.learn)
+        self.watch.see(candidate.number, merged.learn)
         for (past, ordered), new in zip(candidate.learner.past_counts(), merged.counts, strict=True):
             if ordered:
                 self.drift.compare(past, new)
@@ -275,8 +275,8 @@ class Run:
     @property
     def stateful(self) -> bool:
         """Whether outputs changed as the audit went on."""
-        rounds = any(candidate.rounds for candidate in self.campaign.candidates)
-        return self.drift.found or (rounds and self.watch.always_raised and self.raised_in_probe < 1.0)
+        exhausted = self.watch.exhausted or (self.watch.always_raised and self.raised_in_probe < 1.0)
+        return self.drift.found or exhausted
 
     def _verdict(self, stopped_by: StoppedBy, detectable: float) -> Verdict:
         if self.stateful:

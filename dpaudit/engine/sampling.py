@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.engine.drift import raised_share
 from dpaudit.engine.outputs import Encoded, digest, encode, record_keys, stack
 from dpaudit.engine.views import Block, RecordView, View
 from dpaudit.errors import DPAuditError, MechanismError
@@ -297,7 +298,7 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: f
     again = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0)))
     other_seed = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 1, 0)))
     other_side = encode(sampler.draw(neighbour, size, seed_child(entropy, 0, 0, 0, 1)))
-    if _raises(drawn) == 1.0 and _raises(other_side) == 1.0:
+    if raised_share(drawn) == 1.0 and raised_share(other_side) == 1.0:
         raise MechanismError(
             "The mechanism raised on every call, on both data sets, so there is nothing to audit:\n\n"
             + _traceback(sampler.mechanism, data, seed_child(entropy, 0, 0, 2, 0))
@@ -313,14 +314,8 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: f
             "The mechanism gave the same sequence of outputs on both data sets: the two sides share their random numbers, "
             "so they are not independent. Draw from the `rng` that is handed in."
         )
-    raised = np.mean([_raises(drawn), _raises(other_side)])
+    raised = np.mean([raised_share(drawn), raised_share(other_side)])
     return Probe(_same(drawn, again), 4 * size + 4, float(raised))
-
-
-def _raises(batch: Encoded) -> float:
-    """Share of outputs that are exceptions."""
-    codes = [code for code, label in batch.labels.items() if label.startswith("raises ")]
-    return float(np.isin(batch.codes, np.array(codes, np.uint64)).mean()) if codes else 0.0
 
 
 def _traceback(mechanism: Mechanism, data: Any, seed: np.random.SeedSequence) -> str:

@@ -6,7 +6,6 @@ fits below are quick rather than perfect: tables of per-coordinate log-likelihoo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -20,7 +19,7 @@ from dpaudit.engine.partition import Line, Table, line_from
 Floats: TypeAlias = NDArray[np.float64]
 
 LOOKUP_BINS = 1024
-FEW_VALUES = 64
+MOST_COORDINATES = 256  # coordinates that a score looks at
 
 
 class Score(Protocol):
@@ -103,23 +102,24 @@ class NaiveBayes:
     """Sum over the coordinates of their log-likelihood ratios, plus that of the structure."""
 
     columns: tuple[Lookup, ...]
+    index: tuple[int, ...]  # which coordinates they belong to
     codes: Table
     code_ratio: Floats
     differences: bool = False
 
     def __call__(self, batch: Encoded) -> Floats:
-        """Score every output."""
+        """Score every output, by elementwise operations alone: its score must not depend on the batch it comes in."""
         if self.codes.keys.size == 1 and batch.codes.strides == (0,) and batch.codes[0] == self.codes.keys[0]:
             total = np.zeros(len(batch))
         else:
-            place = np.searchsorted(self.codes.keys, batch.codes)
-            place = np.where(np.isin(batch.codes, self.codes.keys), place, self.codes.keys.size)
-            total = self.code_ratio[place]
+            row = np.searchsorted(self.codes.keys, batch.codes)
+            row = np.where(np.isin(batch.codes, self.codes.keys), row, self.codes.keys.size)
+            total = self.code_ratio[row]
         values = _successive(batch.values) if self.differences else batch.values
-        for lookup, column in zip(self.columns, values.T, strict=False):
-            total = total + lookup(column)
-        # A number that a narrow batch does not have is as absent as one that a wide batch marks absent.
-        return total + sum(lookup.at_nan for lookup in self.columns[values.shape[1] :])
+        for lookup, place in zip(self.columns, self.index, strict=True):
+            # A number that a narrow batch does not have is as absent as one that a wide batch marks absent.
+            total = total + (lookup(values[:, place]) if place < values.shape[1] else lookup.at_nan)
+        return total
 
     def describe(self) -> str:
         """Say what is summed."""
@@ -134,8 +134,25 @@ def fit_naive_bayes(of_d: Encoded, of_neighbour: Encoded, *, differences: bool =
     counts = np.stack([codes.count(np.sort(of_d.codes)), codes.count(np.sort(of_neighbour.codes))])
     first = _successive(of_d.values) if differences else of_d.values
     second = _successive(of_neighbour.values) if differences else of_neighbour.values
-    columns = tuple(fit_lookup(a, b) for a, b in zip(first.T, second.T, strict=True))
-    return NaiveBayes(columns, codes, shrunk_log_ratio(counts), differences)
+    index = informative(first, second)
+    columns = tuple(fit_lookup(first[:, place], second[:, place]) for place in index)
+    return NaiveBayes(columns, index, codes, shrunk_log_ratio(counts), differences)
+
+
+def informative(first: Floats, second: Floats) -> tuple[int, ...]:
+    """All coordinates, or of very many those whose centre or spread differs most between the two sides."""
+    width = first.shape[1]
+    if width <= MOST_COORDINATES:
+        return tuple(range(width))
+    a, b = (np.nan_to_num(side, nan=0.0, posinf=1e100, neginf=-1e100) for side in (first, second))
+    centre = np.median(np.concatenate([a, b]), axis=0)
+    best = np.zeros(width)
+    for one, other in ((a, b), (np.abs(a - centre), np.abs(b - centre))):
+        error = np.sqrt(one.var(axis=0) / len(one) + other.var(axis=0) / len(other))
+        gap = np.abs(one.mean(axis=0) - other.mean(axis=0))
+        best = np.maximum(best, np.divide(gap, error, out=np.where(gap > 0.0, np.inf, 0.0), where=error > 0.0))
+    chosen = np.argsort(-best, kind="stable")[:MOST_COORDINATES]
+    return tuple(sorted(chosen.tolist()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,55 +160,54 @@ class Linear:
     """A weighted sum of the coordinates."""
 
     weights: Floats
+    index: tuple[int, ...]
     offset: float
 
     def __call__(self, batch: Encoded) -> Floats:
-        """Score every output; absent numbers count as the average."""
-        values = batch.values[:, : self.weights.size]
-        weights = self.weights[: values.shape[1]]
-        with np.errstate(over="ignore", invalid="ignore"):
-            score = values @ weights - self.offset
-        if not np.isfinite(score).all():
-            clean = np.clip(np.nan_to_num(values, nan=0.0), -1e150, 1e150)
-            score = clean @ np.clip(weights, -1e150, 1e150) - self.offset
-        return np.asarray(score)
+        """Score every output; absent numbers count as zero.
+
+        Elementwise, not a matrix product: BLAS may round one row differently in another batch.
+        """
+        score = np.full(len(batch), -self.offset)
+        for weight, place in zip(self.weights.tolist(), self.index, strict=True):
+            if place < batch.values.shape[1]:
+                score += np.clip(np.nan_to_num(batch.values[:, place]), -1e150, 1e150) * weight
+        return score
 
     def describe(self) -> str:
-        """Print the weights."""
-        largest = np.argsort(-np.abs(self.weights))[:6]
-        terms = " ".join(f"{self.weights[i]:+.3g}*output[{i}]" for i in sorted(largest))
+        """Print the largest weights."""
+        largest = np.sort(np.argsort(-np.abs(self.weights))[:6])
+        terms = " ".join(f"{self.weights[i]:+.3g}*output[{self.index[i]}]" for i in largest)
         return terms + (" + ..." if self.weights.size > 6 else "")
 
 
 def fit_linear(of_d: Encoded, of_neighbour: Encoded, *, steps: int = 8) -> Linear | None:
     """Ridge logistic regression by a few Newton steps; None where nothing can be fitted."""
-    values = np.concatenate([of_d.values, of_neighbour.values])
+    index = informative(of_d.values, of_neighbour.values)
+    values = np.concatenate([of_d.values, of_neighbour.values])[:, index]
     target = np.concatenate([np.ones(len(of_d)), np.zeros(len(of_neighbour))])
-    finite = np.isfinite(values)
-    values = np.where(finite, values, np.nan)
-    known = finite.any(axis=0)
+    values = np.where(np.abs(values) < 1e150, values, np.nan)
+    known = np.isfinite(values).any(axis=0)
     if not known.any():
         return None
-    with np.errstate(invalid="ignore"):
-        centre = np.where(known, np.nanmedian(np.where(known, values, 0.0), axis=0), 0.0)
-        spread = np.where(known, np.nanmean(np.abs(np.where(known, values, 0.0) - centre), axis=0), 0.0)
-    spread = np.where(spread > 0.0, spread, 1.0)
+    filled = np.where(known, values, 0.0)
+    centre = np.nanmedian(filled, axis=0)
+    spread = np.nanmean(np.abs(filled - centre), axis=0)
+    spread = np.where(spread > 1e-150, spread, 1.0)
     scaled = np.clip(np.nan_to_num((values - centre) / spread), -5.0, 5.0)
     weights = np.zeros(scaled.shape[1])
-    ridge = 1.0 * np.eye(scaled.shape[1])
     for _ in range(steps):
         predicted = 1.0 / (1.0 + np.exp(-np.clip(scaled @ weights, -30.0, 30.0)))
         slope = scaled.T @ (target - predicted) - weights
-        curvature = (scaled * (predicted * (1.0 - predicted))[:, None]).T @ scaled + ridge
+        curvature = (scaled * (predicted * (1.0 - predicted))[:, None]).T @ scaled + np.eye(scaled.shape[1])
         step = np.linalg.solve(curvature, slope)
         weights = weights + step
         if np.abs(step).max() < 1e-6:
             break
-    with np.errstate(over="ignore"):
-        weights = weights / spread
+    weights = weights / spread
     if not np.isfinite(weights).all() or not np.abs(weights).any():
         return None
-    return Linear(weights, float(centre @ weights))
+    return Linear(weights, index, float(centre @ weights))
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,8 +247,3 @@ def _without_infinities(values: Floats) -> Floats:
 def _successive(values: Floats) -> Floats:
     with np.errstate(over="ignore", invalid="ignore"):
         return np.diff(values, axis=1, prepend=0.0)
-
-
-def coordinates(width: int) -> Sequence[Column]:
-    """A score for each coordinate."""
-    return [Column(index) for index in range(width)]

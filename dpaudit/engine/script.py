@@ -50,7 +50,7 @@ print(f"log-ratio {{ratio:.4f}}; the claim is {claim}")
 '''
 
 
-def script(witness: Witness, claim: Claim, definitions: str, origin: Any) -> Witness:
+def script(witness: Witness, claim: Claim, definitions: str, origin: Any, *, one_by_one: bool) -> Witness:
     """Return the witness with its script; what cannot be written down is a marked placeholder that says so."""
     imports, expression = importable(origin)
     missing: list[str] = []
@@ -61,20 +61,28 @@ def script(witness: Witness, claim: Claim, definitions: str, origin: Any) -> Wit
     if not witness.event_code:
         missing.append("the event has no short form: write a test of one output here")
     note = "".join(f"# {PLACEHOLDER}: {text}\n" for text in missing)
+    if missing:
+        note += f"\n\ndef placeholder(what):\n    raise SystemExit(f'Fill in {{what}} where this script says {PLACEHOLDER.lower()}.')\n\n\n"
     text = TEMPLATE.format(
         claim=repr(claim),
         event=witness.event.replace("\\", "\\\\").replace('"', "'"),
         imports=("import pandas as pd\n" if "pd." in witness.data + witness.neighbour else "") + imports + "\n" + note,
-        mechanism=expression or f"...  # {PLACEHOLDER}",
-        data=witness.data if witness.literal else f"...  # {PLACEHOLDER}: {witness.data}",
-        neighbour=witness.neighbour if witness.literal else f"...  # {PLACEHOLDER}: {witness.neighbour}",
+        mechanism=expression or "placeholder('the mechanism')",
+        data=witness.data if witness.literal else f"placeholder('the data')  # {_one_line(witness.data)}",
+        neighbour=witness.neighbour
+        if witness.literal
+        else f"placeholder('the data')  # {_one_line(witness.neighbour)}",
         definitions=definitions,
-        expression=witness.event_code or f"...  # {PLACEHOLDER}",
-        one_by_one="raises " in witness.event,
+        expression=witness.event_code or "placeholder('the event')",
+        one_by_one=one_by_one or "raises " in witness.event,
         trials=witness.on_data.trials,
         seed=witness.seed,
     )
     return replace(witness, script_text=text)
+
+
+def _one_line(text: str) -> str:
+    return text.replace("\n", " ")
 
 
 def importable(origin: Any) -> tuple[str, str]:

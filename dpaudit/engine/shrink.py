@@ -21,7 +21,6 @@ from dpaudit.engine.learning import Builder, Learner, Settled
 from dpaudit.engine.outputs import encode
 from dpaudit.engine.result import Frequency, Witness
 from dpaudit.engine.sampling import (
-    BatchRaised,
     OutOfTime,
     Sampler,
     Task,
@@ -33,6 +32,7 @@ from dpaudit.engine.sampling import (
 )
 from dpaudit.engine.script import importable, script
 from dpaudit.engine.search import Campaign
+from dpaudit.errors import DPAuditError
 from dpaudit.neighbours import Neighbours, Pair
 from dpaudit.values import fingerprint, source
 
@@ -117,7 +117,7 @@ def find_witness(
         if event is None:
             return None
         return _measure(looker, pair, event, spent, confirmed, pair is not found, origin)
-    except (TimedOut, BatchRaised, OutOfTime, KeyboardInterrupt):
+    except (TimedOut, DPAuditError, OutOfTime, KeyboardInterrupt):
         return None  # the verdict stands without a witness
 
 
@@ -133,9 +133,11 @@ def _shrink(looker: Looker, neighbours: Neighbours, found: Pair, allowance: int,
             if looker.looks >= MOST_LOOKS or time.monotonic() > deadline:
                 return False
             threshold = math.log(1.0 / SHRINKING_ALPHA)
-            known[key] = (
-                looker.refutes(pair, log_threshold=threshold, samples=allowance, base=SHRINK_NUMBER) is not None
-            )
+            try:
+                learner = looker.refutes(pair, log_threshold=threshold, samples=allowance, base=SHRINK_NUMBER)
+            except (DPAuditError, OutOfTime):  # Hypothesis would take it for the failure it is to shrink
+                learner = None
+            known[key] = learner is not None
         return known[key]
 
     return smallest(neighbours.strategy, violates, examples=EXAMPLES, seed=looker.entropy % 2**32)
@@ -185,7 +187,7 @@ def _measure(
         seed=looker.entropy,
         mechanism=importable(origin)[1],
     )
-    return script(witness, looker.claim, definitions, origin)
+    return script(witness, looker.claim, definitions, origin, one_by_one=looker.sampler.one_by_one)
 
 
 def frequency(count: int, trials: int) -> Frequency:
