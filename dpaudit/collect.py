@@ -69,6 +69,24 @@ def _collect_one(target: str, root: Path) -> Iterator[Collected]:
         yield from _in_module(module, Path(inspect.getsourcefile(module) or place), root, attribute)
 
 
+def load_target(target: str, root: Path) -> Any:
+    """The object that ``file.py:name`` or ``package.module:name`` names."""
+    place, colon, attribute = target.rpartition(":")
+    if not colon or not place or not attribute:
+        raise InvalidArgument(f"target={target!r} must look like file.py:name or package.module:name.")
+    path = root / place
+    if path.is_file():
+        module = load_file(path, root)
+    elif place.endswith(".py"):
+        raise InvalidArgument(f"{place!r} does not exist.{_near(path)}")
+    else:
+        module = _load_module(place, root)
+    if not hasattr(module, attribute):
+        known = [name for name in vars(module) if not name.startswith("_")]
+        raise InvalidArgument(f"{place} has no {attribute!r}.{did_you_mean(attribute, known)}")
+    return getattr(module, attribute)
+
+
 def _near(path: Path) -> str:
     folder = path.parent
     return did_you_mean(path.name, [item.name for item in folder.iterdir()]) if folder.is_dir() else ""

@@ -102,7 +102,8 @@ def _readable(values: Sequence[NDArray[np.float64]]) -> Line:
     exact = np.zeros(inner.size, dtype=bool)
     exact[:-1] |= np.nextafter(inner[:-1], np.inf) == inner[1:]
     exact[1:] |= exact[:-1].copy() & (np.nextafter(inner[:-1], np.inf) == inner[1:])
-    spread = float(np.subtract(*np.quantile(inner, [0.9, 0.1]))) if inner.size > 1 else 1.0
+    with np.errstate(over="ignore"):
+        spread = float(np.subtract(*np.quantile(inner, [0.9, 0.1]))) if inner.size > 1 else 1.0
     digits = DIGITS - 1 - math.floor(math.log10(spread)) if spread > 0.0 and math.isfinite(spread) else DIGITS
     rounded = np.where(exact, inner, np.round(inner, min(max(digits, -300), 300)))
     return Line(np.unique(np.concatenate([line.cuts[:1], rounded, line.cuts[-1:]])))
@@ -126,17 +127,25 @@ def _offers(view: View, sides: Sides, points: Points, labels: Mapping[int, str])
             chosen = order[: sizes[point]] if swapped else order[order.size - sizes[point] :]
             cells[chosen] = True
             if view.ordered:
-                _absorb_empty(cells, counts)
+                _absorb_empty(view, cells, counts)
             event = Event(view, cells, labels, swapped)
             yield Offer(event, float(scores[point]), _complexity(view, str(event)))
 
 
-def _absorb_empty(cells: Mask, counts: NDArray[np.int64]) -> None:
-    """Empty cells belong to whatever surrounds them, so that intervals join."""
+def _absorb_empty(view: View, cells: Mask, counts: NDArray[np.int64]) -> None:
+    """Cells in which nothing was seen go with their neighbour, so that intervals join and reach to the ends."""
     empty = counts.sum(axis=0) == 0
-    for cell in np.flatnonzero(empty):
-        if 0 < cell < cells.size - 2:
-            cells[cell] = cells[cell - 1]
+    lines = view.lines if isinstance(view, ValueView) else (view.line,) if isinstance(view, ScoreView) else ()
+    offset = 0
+    for line in lines:
+        width = 1 if line is None else line.cells
+        if line is not None:
+            numbers = range(offset, offset + width - 1)  # the last cell is NaN
+            for cell in [*numbers[1:], *reversed(numbers[:-1])]:
+                towards = cell - 1 if cell - 1 in numbers and not empty[cell - 1] else cell + 1
+                if empty[cell] and towards in numbers and not empty[towards]:
+                    cells[cell], empty[cell] = cells[towards], False
+        offset += width
 
 
 def _complexity(view: View, text: str) -> float:
@@ -160,7 +169,7 @@ def _code(event: Event) -> tuple[str, str]:
         case RecordView():
             return "", _record_code(view, cells)
         case ScoreView(score=Column() as column):
-            return "", _line_code(view.line, cells, f"numbers(output)[{column.index}]")
+            return "", _line_code(view.line, cells, f"number(output, {column.index})")
         case ScoreView(score=Linear() as linear):
             weights = dict(zip(linear.index, linear.weights.tolist(), strict=True))
             body = (
@@ -218,7 +227,7 @@ def _value_code(view: ValueView, cells: Mask, labels: Mapping[int, str]) -> str:
         elif len(view.lines) == 1 and label in NUMBERS:
             parts.append(_line_code(line, chosen, "output"))
         else:
-            inside = _line_code(line, chosen, "numbers(output)[0]")
+            inside = _line_code(line, chosen, "number(output, 0)")
             parts.append(f"structure(output) == {label!r} and ({inside})")
     return "" if cells[-1] or any(CUT in part for part in parts) else " or ".join(parts)
 

@@ -301,6 +301,12 @@ def numbers(output: Any) -> list[float]:
     return leaves
 
 
+def number(output: Any, index: int) -> float:
+    """One number of an output; NaN where it has fewer."""
+    leaves = numbers(output)
+    return leaves[index] if index < len(leaves) else float("nan")
+
+
 def structure(output: Any) -> str:
     """Everything of one output but its numbers.
 

@@ -87,7 +87,8 @@ def line_from(pooled: Floats, *, resolution: int) -> Line:
         tails = 0.5 ** np.arange(1, depth + 1) / cells
         levels = np.concatenate([levels, tails, 1.0 - tails])
     edges = np.quantile(rest, levels) if levels.size else np.empty(0)
-    cuts = np.concatenate([[LOWEST, np.inf], edges, atoms, np.nextafter(atoms, np.inf)])
+    with np.errstate(over="ignore"):  # beyond the largest float is infinity, which is a cut already
+        cuts = np.concatenate([[LOWEST, np.inf], edges, atoms, np.nextafter(atoms, np.inf)])
     return Line(np.unique(cuts))
 
 

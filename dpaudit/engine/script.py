@@ -21,7 +21,7 @@ import math
 
 import numpy as np
 
-from dpaudit.engine.outputs import numbers, structure
+from dpaudit.engine.outputs import number, numbers, structure
 from dpaudit.engine.sampling import Sampler
 from dpaudit.mechanism import as_mechanism
 {imports}
@@ -62,7 +62,9 @@ def script(witness: Witness, claim: Claim, definitions: str, origin: Any, *, one
         missing.append("the event has no short form: write a test of one output here")
     note = "".join(f"# {PLACEHOLDER}: {text}\n" for text in missing)
     if missing:
-        note += f"\n\ndef placeholder(what):\n    raise SystemExit(f'Fill in {{what}} where this script says {PLACEHOLDER.lower()}.')\n\n\n"
+        note += (
+            '\n\ndef placeholder(what):\n    raise SystemExit(f"Fill in {what} where this script says placeholder.")\n'
+        )
     text = TEMPLATE.format(
         claim=repr(claim),
         event=witness.event.replace("\\", "\\\\").replace('"', "'"),

@@ -1,0 +1,5 @@
+"""``python -m dpaudit``."""
+
+from dpaudit.cli import entry
+
+entry()

@@ -1,0 +1,386 @@
+"""``dpaudit accuracy``: list, show, verify and compare.
+
+Exit codes: 0, 1 if a form that is expected to hold is violated, 2 for parameters that the theorem does not allow.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from dpaudit.errors import InvalidArgument, MissingDependency
+
+EXIT_OK, EXIT_VIOLATED, EXIT_BAD = 0, 1, 2
+# Every parameter of a theorem in the registry; a test holds the two together.
+PARAMETERS = (
+    "n", "steps", "queries", "i", "gamma", "beta", "epsilon", "delta", "alpha", "rho", "length", "rank", "truth_rate",
+    "p", "median", "sensitivity", "scale", "x", "records", "dimension", "regularisation", "power", "offsets",
+)  # fmt: skip
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the subcommands; nothing heavy is imported until one of them runs."""
+    commands = parser.add_subparsers(dest="accuracy_command", metavar="COMMAND", required=True)
+
+    listing = commands.add_parser("list", help="list all theorems and what is expected of each form")
+    listing.add_argument("--json", action="store_true", help="print JSON")
+
+    show = commands.add_parser("show", help="evaluate all forms of a theorem at one point")
+    show.add_argument("theorem", metavar="THEOREM")
+    _add_parameters(show, "a number")
+    show.add_argument("--no-truth", action="store_true", help="leave out the exact value, which may take seconds")
+    show.add_argument("--over", metavar="NAME=LOW:HIGH", help="parameter along which --plot draws the forms")
+    _add_output(show)
+
+    verify = commands.add_parser("verify", help="compare theorems with the truth, and search for counterexamples")
+    verify.add_argument("theorem", metavar="THEOREM", nargs="?", help="all theorems if left out")
+    _add_parameters(verify, "a number, a list a,b,c, or a region low:high to search")
+    verify.add_argument("--variant", action="append", help="only this form (may be repeated)")
+    verify.add_argument("--points", type=int, default=60, help="points that a search draws for each form (60)")
+    verify.add_argument("--seconds", type=float, default=60.0, help="time for each form (60)")
+    verify.add_argument(
+        "--error-probability",
+        type=float,
+        default=1e-6,
+        help="largest probability of a violation claimed by accident of Monte Carlo (1e-6)",
+    )
+    verify.add_argument("--seed", type=int, default=0)
+    _add_output(verify)
+
+    compare = commands.add_parser("compare", help="compare the mechanisms for private quantiles")
+    compare.add_argument("--n", default="100,300,1000,3000", help="numbers of records, a,b,c")
+    compare.add_argument("--epsilon", default="1,10", help="budgets of nine quantiles together, a,b,c")
+    compare.add_argument("--quantile", default="0.5", help="levels, a,b,c")
+    compare.add_argument(
+        "--law", default="uniform", help="laws of the data, a,b,c (uniform, normal, exponential, beta-2-5)"
+    )
+    compare.add_argument("--mechanism", default="", help="only these, a,b,c")
+    compare.add_argument("--seed", type=int, default=0)
+    _add_output(compare)
+
+
+def _add_parameters(parser: argparse.ArgumentParser, meaning: str) -> None:
+    group = parser.add_argument_group("parameters of the theorem", f"each {meaning}; see `dpaudit accuracy list`")
+    for name in PARAMETERS:
+        group.add_argument(f"--{name.replace('_', '-')}", dest=f"parameter_{name}", metavar="VALUE")
+
+
+def _add_output(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--plot", metavar="FILE.svg", help="write a plot")
+
+
+def run(args: argparse.Namespace, stdout: TextIO) -> int:
+    """Run the subcommand that ``args`` names; results go to ``stdout``, progress and errors to standard error."""
+    commands: dict[str, Callable[[argparse.Namespace, TextIO], int]] = {
+        "list": _list,
+        "show": _show,
+        "verify": _verify,
+        "compare": _compare,
+    }
+    try:
+        return commands[args.accuracy_command](args, stdout)
+    except (InvalidArgument, MissingDependency) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return EXIT_BAD
+
+
+def _list(args: argparse.Namespace, stdout: TextIO) -> int:
+    from dpaudit.accuracy.theorems import THEOREMS
+
+    if args.json:
+        _print_json([_describe(theorem) for theorem in THEOREMS], stdout)
+        return EXIT_OK
+    for theorem in THEOREMS:
+        print(f"{theorem.name}  ({theorem.source})", file=stdout)
+        print(f"  {theorem.title}", file=stdout)
+        defaults = ", ".join(f"{name}={_short(default)}" for name, (_, default) in theorem.parameters.items())
+        print(f"  parameters: {defaults}", file=stdout)
+        for form in theorem.forms:
+            print(f"    {form.variant:<24}{form.expected:<10}{form.note}", file=stdout)
+    return EXIT_OK
+
+
+def _describe(theorem: Any) -> dict[str, Any]:
+    return {
+        "name": theorem.name,
+        "title": theorem.title,
+        "source": theorem.source,
+        "statement": theorem.statement,
+        "parameters": {name: default for name, (_, default) in theorem.parameters.items()},
+        "forms": [
+            {"variant": str(form.variant), "expected": str(form.expected), "note": form.note} for form in theorem.forms
+        ],
+    }
+
+
+def _show(args: argparse.Namespace, stdout: TextIO) -> int:
+    import numpy as np
+
+    from dpaudit.accuracy.bound import judge
+    from dpaudit.accuracy.theorems import Effort, find_theorem
+
+    theorem = find_theorem(args.theorem)
+    point = theorem.complete(_single_values(args, theorem))
+    entries = []
+    for number, form in enumerate(theorem.forms):
+        bound = form.bound(**point)
+        silent = args.no_truth or not bound.applies or math.isnan(bound.value)
+        effort = Effort(alpha=1e-6, rng=np.random.default_rng([0, number]))
+        truth = None if silent else form.truth(bound, effort, **point)
+        status = None if truth is None else judge(bound, truth)
+        entries.append((form, bound, truth, status))
+    if args.plot:
+        _plot_forms(theorem, point, args.over, args.plot)
+    if args.json:
+        payload = _describe(theorem) | {
+            "point": point,
+            "forms": [
+                bound.as_json()
+                | {
+                    "note": form.note,
+                    "expected": str(form.expected),
+                    "truth": None if truth is None else truth.as_json(),
+                    "status": None if status is None else str(status),
+                }
+                for form, bound, truth, status in entries
+            ],
+        }
+        _print_json(payload, stdout)
+        return EXIT_OK
+    print(f"{theorem.title}  ({theorem.source})\n{theorem.statement}", file=stdout)
+    print("at " + ", ".join(f"{name}={_short(value)}" for name, value in point.items()), file=stdout)
+    for form, bound, truth, status in entries:
+        print(f"\n{form.variant}: {form.note}", file=stdout)
+        print(
+            f"  {bound.quantity} {bound.sense} {_number(bound.value)}{'  (vacuous)' if bound.vacuous else ''}",
+            file=stdout,
+        )
+        if bound.terms:
+            print("  with " + ", ".join(f"{name}={_number(value)}" for name, value in bound.terms.items()), file=stdout)
+        for condition in bound.unmet:
+            print(f"  hypothesis not met: {condition}", file=stdout)
+        if truth is not None:
+            print(f"  truth {_interval(truth)}: {status}", file=stdout)
+    return EXIT_OK
+
+
+def _plot_forms(theorem: Any, point: dict[str, Any], over: str | None, path: str) -> None:
+    import numpy as np
+
+    from dpaudit.accuracy.conditions import SYMBOLS
+    from dpaudit.accuracy.plots import plot_forms
+    from dpaudit.accuracy.regions import Range
+
+    if over is None:
+        name = next(n for n in ("epsilon", *theorem.parameters) if n in theorem.parameters)
+        low, high = point[name] / 10.0, point[name] * 10.0
+    else:
+        name, _, region = over.partition("=")
+        span = Range.parse(region)
+        low, high = span.low, span.high
+    values = np.geomspace(low, high, 60)
+    symbol = SYMBOLS.get(theorem.parameters.get(name, ("", None))[0])
+    if symbol is not None and symbol.whole:
+        values = np.unique(values.round())
+    if symbol is not None:
+        values = values[symbol.test(values)]
+    plot_forms(theorem, point, name, values.tolist(), path)
+
+
+def _verify(args: argparse.Namespace, stdout: TextIO) -> int:
+    from dpaudit.accuracy.theorems import THEOREMS, find_theorem
+    from dpaudit.accuracy.verification import verify
+
+    theorems = THEOREMS if args.theorem is None else (find_theorem(args.theorem),)
+    results: list[Any] = []
+    with _progress("points") as progress:
+        for theorem in theorems:
+            region = _region(args, theorem)
+            variants = args.variant
+            if args.theorem is None and variants is not None:
+                variants = [v for v in variants if any(form.variant == v for form in theorem.forms)]
+            for form in theorem.select(variants):
+                where = None if not region else {**form.region, **region}
+                results += verify(
+                    theorem,
+                    where,
+                    variants=[form.variant],
+                    points=args.points,
+                    seconds=args.seconds,
+                    error_probability=args.error_probability,
+                    seed=args.seed,
+                    progress=progress,
+                )
+    if args.plot:
+        from dpaudit.accuracy.plots import plot_verifications
+
+        plot_verifications(results, args.plot)
+    if args.json:
+        _print_json([result.as_json() for result in results], stdout)
+    else:
+        _print_verifications(results, stdout)
+    return EXIT_VIOLATED if any(result.broken for result in results) else EXIT_OK
+
+
+def _print_verifications(results: Sequence[Any], stdout: TextIO) -> None:
+    rows = [("theorem", "form", "expected", "found", "points")]
+    rows += [
+        (
+            result.theorem.name,
+            str(result.form.variant),
+            str(result.form.expected),
+            str(result.status),
+            ", ".join(f"{count} {status}" for status, count in result.counts.items()),
+        )
+        for result in results
+    ]
+    _print_table(rows, stdout)
+    for result in results:
+        shown = [("counterexample", result.counterexample), ("worst", result.worst)]
+        for label, row in shown if result.counterexample is not result.worst else shown[:1]:
+            if row is None:
+                continue
+            print(f"\n{result.theorem.name}, {result.form.variant}: {label}", file=stdout)
+            print("  at " + ", ".join(f"{name}={_short(value)}" for name, value in row.point.items()), file=stdout)
+            print(f"  {row.bound.quantity} {row.bound.sense} {_number(row.bound.value)} is claimed", file=stdout)
+            print(f"  truth {_interval(row.truth)}", file=stdout)
+            if row.truth.error_probability:
+                print(f"  (probability of an accident at most {result.error_probability:.1g})", file=stdout)
+    broken = [result for result in results if result.broken]
+    for result in broken:
+        print(f"\nUNEXPECTED: {result.theorem.name}, {result.form.variant} is violated.", file=stdout)
+
+
+def _compare(args: argparse.Namespace, stdout: TextIO) -> int:
+    from dpaudit.accuracy.comparison import Contender, compare
+
+    chosen = _words(args.mechanism) or [str(contender) for contender in Contender]
+    sizes = _numbers("n", args.n, "n_slides")
+    budgets, levels = _numbers("epsilon", args.epsilon), _numbers("quantile", args.quantile)
+    laws = _words(args.law)
+    with _progress("mechanisms", len(sizes) * len(budgets) * len(levels) * len(laws) * len(chosen)) as progress:
+        rows = compare(
+            n=[int(size) for size in sizes],
+            epsilon=budgets,
+            quantiles=levels,
+            laws=laws,
+            contenders=chosen,
+            seed=args.seed,
+            progress=progress,
+        )
+    if args.plot:
+        from dpaudit.accuracy.plots import plot_comparison
+
+        plot_comparison(rows, args.plot)
+    if args.json:
+        _print_json([row.as_json() for row in rows], stdout)
+        return EXIT_OK
+    table = [("law", "quantile", "epsilon", "n", "mechanism", "mean error", "bound", "sampling error")]
+    table += [
+        (
+            row.law,
+            f"{row.quantile:g}",
+            f"{row.epsilon:g}",
+            str(row.n),
+            str(row.contender),
+            _interval(row.error),
+            "-" if row.bound is None else f"{row.bound:.4g}",
+            f"{row.sampling_error:.4g}",
+        )
+        for row in rows
+    ]
+    _print_table(table, stdout)
+    return EXIT_OK
+
+
+def _given(args: argparse.Namespace, theorem: Any) -> dict[str, str]:
+    """Parameters on the command line; one that the theorem does not have is an error, not ignored."""
+    given = {name: getattr(args, f"parameter_{name}") for name in PARAMETERS}
+    given = {name: text for name, text in given.items() if text is not None}
+    theorem.complete(given, checked=False)
+    return given
+
+
+def _single_values(args: argparse.Namespace, theorem: Any) -> dict[str, Any]:
+    return {name: _value(theorem, name, text) for name, text in _given(args, theorem).items()}
+
+
+def _value(theorem: Any, name: str, text: str) -> Any:
+    from dpaudit.accuracy.conditions import SYMBOLS
+
+    symbol = SYMBOLS.get(theorem.parameters[name][0])
+    if symbol is None:
+        return tuple(float(part) for part in text.split(","))
+    return symbol.parse(text)
+
+
+def _region(args: argparse.Namespace, theorem: Any) -> dict[str, Any]:
+    from dpaudit.accuracy.regions import Range
+
+    if args.theorem is None:
+        if any(getattr(args, f"parameter_{name}") is not None for name in PARAMETERS):
+            raise InvalidArgument("parameters need a THEOREM: each theorem has its own; see `dpaudit accuracy list`.")
+        return {}
+    region: dict[str, Any] = {}
+    for name, text in _given(args, theorem).items():
+        if ":" in text:
+            region[name] = Range.parse(text)
+            for end in text.split(":"):
+                _value(theorem, name, end)
+        elif name == "offsets":
+            region[name] = [_value(theorem, name, text)]
+        else:
+            region[name] = [_value(theorem, name, part) for part in text.split(",")]
+    return region
+
+
+def _numbers(name: str, text: str, symbol: str | None = None) -> list[float]:
+    from dpaudit.accuracy.conditions import SYMBOLS
+
+    return [SYMBOLS[symbol or name].parse(part) for part in _words(text)]
+
+
+def _words(text: str) -> list[str]:
+    return [part.strip() for part in text.split(",") if part.strip()]
+
+
+@contextmanager
+def _progress(unit: str, total: int | None = None) -> Iterator[Callable[[int], Any]]:
+    """A bar on standard error, silent where that is not a terminal."""
+    from tqdm import tqdm
+
+    with tqdm(total=total, unit=f" {unit}", file=sys.stderr, disable=None, leave=False) as bar:
+        yield bar.update
+
+
+def _print_json(payload: Any, stdout: TextIO) -> None:
+    print(json.dumps(payload, indent=2, sort_keys=True, allow_nan=False), file=stdout)
+
+
+def _print_table(rows: Sequence[Sequence[str]], stdout: TextIO) -> None:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), file=stdout)
+
+
+def _interval(truth: Any) -> str:
+    if truth.method == "exact":
+        return f"{truth.middle:.6g}"
+    guess = f"{truth.estimate:.4g} " if truth.estimate is not None else ""
+    return f"{guess}in [{truth.low:.6g}, {truth.high:.6g}] ({truth.method})"
+
+
+def _number(value: float) -> str:
+    return f"{value:.8g}"
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, tuple):
+        return ",".join(f"{part:g}" for part in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,246 @@
+"""The page that the slides leave empty: private quantiles compared, bound and exact error of each mechanism.
+
+All mechanisms release one of ``releases`` quantiles (nine deciles) and share epsilon evenly; data and outputs are clipped
+to the range of the law. The sampling error E|X_(r) - d| is that of the empirical quantile without any privacy.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from dpaudit.accuracy import inverse_sensitivity, mean_error
+from dpaudit.accuracy.above_threshold import panels
+from dpaudit.accuracy.bound import Truth, Variant, finite_or_none
+from dpaudit.accuracy.certified import HistogramSetting
+from dpaudit.accuracy.conditions import Real, check
+from dpaudit.accuracy.data_law import LAWS, UNIFORM, DataLaw
+from dpaudit.accuracy.deciles import DECILES
+from dpaudit.accuracy.order_statistics import as_fraction, rank
+from dpaudit.accuracy.truths import (
+    affordable,
+    histogram_law,
+    inverse_sensitivity_mean_error,
+    simulated_histogram_mean_error,
+)
+from dpaudit.errors import InvalidArgument
+from dpaudit.validation import check_choice, check_open_unit, did_you_mean
+
+
+class Contender(StrEnum):
+    """A way to release a quantile."""
+
+    HISTOGRAM = "histogram"
+    HISTOGRAM_MONOTONE = "histogram-monotone"
+    INVERSE_SENSITIVITY = "inverse-sensitivity"
+    INVERSE_SENSITIVITY_SMOOTH = "inverse-sensitivity-smooth"
+    NAIVE_LAPLACE = "naive-laplace"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparisonRow:
+    """One mechanism at one point: its mean error, what a theorem promises, and the error without privacy."""
+
+    contender: Contender
+    law: str
+    quantile: float
+    epsilon: float
+    n: int
+    error: Truth
+    bound: float | None
+    sampling_error: float
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values for ``json.dumps``."""
+        return {
+            "contender": str(self.contender),
+            "law": self.law,
+            "quantile": self.quantile,
+            "epsilon": self.epsilon,
+            "n": self.n,
+            "error": self.error.as_json(),
+            "bound": None if self.bound is None else finite_or_none(self.bound),
+            "sampling_error": self.sampling_error,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _Task:
+    n: int
+    epsilon: float
+    quantile: Fraction
+    law: DataLaw
+    releases: int
+    alpha: float
+    rng: np.random.Generator
+
+    @property
+    def share(self) -> float:
+        return self.epsilon / self.releases
+
+
+def compare(
+    *,
+    n: Sequence[int] = (100, 300, 1000, 3000),
+    epsilon: Sequence[float] = (1.0, 10.0),
+    quantiles: Sequence[float | Fraction] = (0.5,),
+    laws: Sequence[str | DataLaw] = ("uniform",),
+    contenders: Sequence[Contender | str] = tuple(Contender),
+    releases: int = DECILES,
+    error_probability: float = 1e-6,
+    seed: int = 0,
+    progress: Callable[[int], Any] | None = None,
+) -> tuple[ComparisonRow, ...]:
+    """Bounds and mean errors of every mechanism over n, epsilon, quantile and law.
+
+    Errors are exact for HistogramMethod and the naive Laplace mechanism up to moderate sizes; otherwise (inverse
+    sensitivity: over data, exact given the data) anytime-valid intervals, all of which hold together with probability
+    1 - ``error_probability``.
+
+    >>> rows = compare(n=[100], epsilon=[10.0], contenders=["histogram", "naive-laplace"])
+    >>> [(str(row.contender), round(row.error.middle, 4)) for row in rows]
+    [('histogram', 0.0627), ('naive-laplace', 0.3842)]
+    """
+    check_open_unit(error_probability=error_probability)
+    check(n_slides=np.asarray(list(n)), epsilon=np.asarray(list(epsilon)))
+    chosen = [_contender(name) for name in contenders]
+    tasks = list(itertools.product(map(_law, laws), map(as_fraction, quantiles), epsilon, n))
+    rows = []
+    for number, (law, quantile, budget, size) in enumerate(tasks):
+        sampling = sampling_error(size, quantile, law)
+        for place, contender in enumerate(chosen):
+            rng = np.random.default_rng([seed, number, place])
+            alpha = error_probability / (len(tasks) * len(chosen))
+            task = _Task(int(size), float(budget), quantile, law, releases, alpha, rng)
+            error, bound = _EVALUATE[contender](task)
+            rows.append(
+                ComparisonRow(
+                    contender=contender,
+                    law=law.name,
+                    quantile=float(quantile),
+                    epsilon=float(budget),
+                    n=int(size),
+                    error=error,
+                    bound=bound,
+                    sampling_error=sampling,
+                )
+            )
+            if progress is not None:
+                progress(1)
+    return tuple(rows)
+
+
+def _contender(name: Contender | str) -> Contender:
+    check_choice([str(contender) for contender in Contender], contender=str(name))
+    return Contender(name)
+
+
+def _law(law: str | DataLaw) -> DataLaw:
+    if isinstance(law, DataLaw):
+        return law
+    if law not in LAWS:
+        raise InvalidArgument(f"law={law!r} must be one of {', '.join(LAWS)}.{did_you_mean(law, LAWS)}")
+    return LAWS[law]
+
+
+def sampling_error(n: int, quantile: float | Fraction, law: DataLaw = UNIFORM) -> float:
+    """E|X_(r) - d| of the empirical quantile, records clipped to the range of the law.
+
+    >>> round(sampling_error(1000, 0.5), 4)
+    0.0126
+    """
+    d, r = law.quantile(quantile), int(rank(n, quantile))
+    return mean_error.excess_over(law, d, r, n, law.high) + mean_error.excess_under(law, d, r, n, law.low)
+
+
+def _histogram(task: _Task, *, monotone: bool) -> tuple[Truth, float]:
+    law, steps = task.law, int(mean_error.slides_steps(task.n))
+    setting = HistogramSetting(
+        n=task.n,
+        steps=steps,
+        quantile=task.quantile,
+        epsilon=task.epsilon,
+        law=law,
+        low=law.low,
+        high=law.high,
+        releases=task.releases,
+        monotone_noise=monotone,
+    )
+    if affordable(setting):
+        error = Truth.exact(histogram_law(setting).mean_error(), 1e-8)
+    else:
+        error = simulated_histogram_mean_error(setting, rng=task.rng, alpha=task.alpha)
+    variant = Variant.MONOTONE_NOISE if monotone else Variant.CORRECTED_36
+    options: dict[str, Any] = {
+        "n": task.n,
+        "steps": steps,
+        "quantile": task.quantile,
+        "epsilon": task.epsilon,
+        "variant": variant,
+        "releases": task.releases,
+    }
+
+    def bound(betas: Real) -> Any:
+        if law is UNIFORM:
+            return mean_error.corrected_mean_error(**options, beta=betas)
+        return [mean_error.corrected_mean_error_for_law(**options, beta=float(beta), law=law) for beta in betas]
+
+    points, rounds = (121, 4) if law is UNIFORM else (13, 3)
+    return error, mean_error.best_beta(bound, points=points, rounds=rounds)[1]
+
+
+def _inverse_sensitivity(task: _Task, *, smooth: bool) -> tuple[Truth, float | None]:
+    bound, _, rho = inverse_sensitivity.mean_error(n=task.n, quantile=task.quantile, epsilon=task.share, law=task.law)
+    error = inverse_sensitivity_mean_error(
+        task.n,
+        task.quantile,
+        task.share,
+        rho if smooth else 0.0,
+        rng=task.rng,
+        alpha=task.alpha,
+        law=task.law,
+        most=3000,
+    )
+    return error, bound if smooth else None
+
+
+def _naive_laplace(task: _Task) -> tuple[Truth, float]:
+    """Clipped order statistic plus Lap((b - a)/share), clipped: exact given X_(r), integrated over its Beta law."""
+    law = task.law
+    scale, d = (law.high - law.low) / task.share, law.quantile(task.quantile)
+    levels, weights = panels(
+        np.array([0.0, 1e-9, 1e-6, 1e-4, 1e-2, 0.5, 0.99, 1 - 1e-4, 1 - 1e-6, 1 - 1e-9, 1.0]), 0.05
+    )
+    r = int(rank(task.n, task.quantile))
+    uniform = special.betaincinv(float(r), task.n - r + 1.0, levels)
+    if law.inverse is None:
+        raise InvalidArgument(f"law {law.name!r} has no inverse distribution function; naive-laplace needs it.")
+    x = np.clip(np.asarray(law.inverse(uniform), float), law.low, law.high)
+    error = float(weights @ _clipped_laplace_error(x, d, scale, law.low, law.high))
+    return Truth.exact(error, 1e-8), sampling_error(task.n, task.quantile, law) + scale
+
+
+def _clipped_laplace_error(x: Real, d: float, scale: float, low: float, high: float) -> Real:
+    """E|clip(x + Lap(scale)) - d| = int_low^d P(x + L <= t) dt + int_d^high P(x + L > t) dt."""
+
+    def integral(u: Real) -> Real:
+        """Integral of the Laplace distribution function up to u."""
+        return np.where(u < 0.0, 0.0, u) + 0.5 * scale * np.exp(-np.abs(u) / scale)
+
+    return np.asarray(integral(d - x) - integral(low - x) + integral(x - d) - integral(x - high))
+
+
+_EVALUATE: dict[Contender, Callable[[_Task], tuple[Truth, float | None]]] = {
+    Contender.HISTOGRAM: lambda task: _histogram(task, monotone=False),
+    Contender.HISTOGRAM_MONOTONE: lambda task: _histogram(task, monotone=True),
+    Contender.INVERSE_SENSITIVITY: lambda task: _inverse_sensitivity(task, smooth=False),
+    Contender.INVERSE_SENSITIVITY_SMOOTH: lambda task: _inverse_sensitivity(task, smooth=True),
+    Contender.NAIVE_LAPLACE: _naive_laplace,
+}

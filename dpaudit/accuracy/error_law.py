@@ -1,0 +1,69 @@
+"""The exact law of an error: mean, quantiles, probability of being near (a law on finitely many values)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpaudit.accuracy.conditions import Real
+from dpaudit.errors import LawError
+from dpaudit.validation import check_non_negative, check_unit
+
+# Outputs are quotients such as 2/5, interval ends sums such as 0.5 - 0.1: equal numbers must count as equal.
+_SLACK = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorLaw:
+    """An estimate with finitely many values, and the target that it should hit.
+
+    >>> law = ErrorLaw(np.array([0.0, 0.5, 1.0]), np.array([0.25, 0.5, 0.25]), target=0.5)
+    >>> law.mean_error(), law.within(0.1), law.error_quantile(0.9)
+    (0.25, 0.5, 0.5)
+    """
+
+    values: Real
+    probabilities: Real
+    target: float
+
+    def __post_init__(self) -> None:
+        if self.values.shape != self.probabilities.shape or self.values.ndim != 1:
+            raise LawError(f"values {self.values.shape} and probabilities {self.probabilities.shape} must match.")
+        total = float(self.probabilities.sum())
+        if not np.all(self.probabilities >= 0.0) or abs(total - 1.0) > 1e-6:
+            raise LawError(f"probabilities must be non-negative and sum to 1; their sum is {total!r}.")
+
+    def mean(self) -> float:
+        """Mean of the estimate."""
+        return float(self.probabilities @ self.values)
+
+    def variance(self) -> float:
+        """Variance of the estimate."""
+        return float(self.probabilities @ (self.values - self.mean()) ** 2)
+
+    def mean_error(self) -> float:
+        """E|A - d|."""
+        return float(self.probabilities @ np.abs(self.values - self.target))
+
+    def mean_squared_error(self) -> float:
+        """E(A - d)^2."""
+        return float(self.probabilities @ (self.values - self.target) ** 2)
+
+    def probability(self, low: float, high: float) -> float:
+        """P(low <= A <= high), ends included; rounding in the ends is forgiven in favour of membership."""
+        inside = (self.values >= low - _SLACK) & (self.values <= high + _SLACK)
+        return float(self.probabilities[inside].sum())
+
+    def within(self, gamma: float, below: float = 0.0) -> float:
+        """P(d - gamma - below <= A <= d + gamma)."""
+        check_non_negative(gamma=gamma, below=below)
+        return self.probability(self.target - gamma - below, self.target + gamma)
+
+    def error_quantile(self, level: float) -> float:
+        """Return the smallest e with P(|A - d| <= e) >= level."""
+        check_unit(level=level)
+        errors = np.abs(self.values - self.target)
+        order = np.argsort(errors, kind="stable")
+        reached = np.cumsum(self.probabilities[order])
+        return float(errors[order][min(int(np.searchsorted(reached, level - _SLACK)), errors.size - 1)])

@@ -1,0 +1,1 @@
+"""The statements of the sources, one module for each, as entries of the registry."""

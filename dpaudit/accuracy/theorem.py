@@ -1,0 +1,101 @@
+"""A theorem in the registry: its statement, its parameters, its forms, and what is expected of each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpaudit.accuracy.bound import Bound, Status, Truth, Variant
+from dpaudit.accuracy.conditions import SYMBOLS, check
+from dpaudit.accuracy.regions import Axis, Point
+from dpaudit.errors import InvalidArgument
+from dpaudit.validation import did_you_mean
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """What a Monte Carlo truth may use: an error probability, a generator, and a number of draws."""
+
+    alpha: float
+    rng: np.random.Generator
+    draws: int = 6000
+
+
+def _never(point: Mapping[str, Any]) -> bool:
+    del point
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Form:
+    """One form of a theorem.
+
+    ``bound(**point)`` is what it says, ``truth(bound, effort, **point)`` what is true there. ``expected`` is what
+    verification should find, ``region`` where it looks by default, and ``hopeless(point)`` a cheap test that no
+    violation is near.
+    """
+
+    variant: Variant
+    bound: Callable[..., Bound]
+    truth: Callable[..., Truth]
+    expected: Status
+    region: Mapping[str, Axis]
+    note: str
+    monte_carlo: bool = False
+    hopeless: Callable[[Mapping[str, Any]], bool] = _never
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theorem:
+    """A statement with all its forms; ``parameters`` maps each name to its symbol and default."""
+
+    name: str
+    title: str
+    source: str
+    statement: str
+    parameters: Mapping[str, tuple[str, Any]]
+    forms: tuple[Form, ...]
+
+    def complete(self, point: Mapping[str, Any], *, checked: bool = True) -> Point:
+        """Fill in defaults, and refuse unknown parameters and values that the theorem does not allow."""
+        for name in point:
+            if name not in self.parameters:
+                known = ", ".join(self.parameters)
+                raise InvalidArgument(
+                    f"{name}={point[name]!r} is no parameter of {self.name}; it has {known}."
+                    f"{did_you_mean(name, self.parameters)}"
+                )
+        merged = {name: point.get(name, default) for name, (_, default) in self.parameters.items()}
+        if not checked:
+            return merged
+        for name, (symbol, _) in self.parameters.items():
+            value = merged[name]
+            if symbol not in SYMBOLS:
+                continue
+            try:
+                check(**{symbol: value})
+            except InvalidArgument as error:
+                raise InvalidArgument(f"{error} ({self.source})") from None
+            merged[name] = int(value) if SYMBOLS[symbol].whole else float(value)
+        return merged
+
+    def form(self, variant: Variant | str) -> Form:
+        """Return the form of that variant."""
+        for form in self.forms:
+            if form.variant == variant:
+                return form
+        listed = [str(form.variant) for form in self.forms]
+        raise InvalidArgument(
+            f"variant={str(variant)!r} must be one of {', '.join(listed)} for {self.name}.{did_you_mean(variant, listed)}"
+        )
+
+    def select(self, variants: Sequence[Variant | str] | None) -> tuple[Form, ...]:
+        """Return the forms of these variants, all of them by default."""
+        return self.forms if variants is None else tuple(self.form(variant) for variant in variants)
+
+    def bound(self, variant: Variant | str, **point: Any) -> Bound:
+        """Evaluate one form at one point."""
+        return self.form(variant).bound(**self.complete(point))

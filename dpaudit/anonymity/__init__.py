@@ -1,0 +1,164 @@
+"""Does the published table keep its promise? k-anonymity, l-diversity, t-closeness, (n, epsilon)-closeness.
+
+>>> from dpaudit import anonymity
+>>> table = anonymity.lecture_notes().table
+>>> print(anonymity.t_closeness(table, exact=True))
+t-closeness (tv) of system = 5/9 (0.555556): class 2 (plz=2600-3199, points=35-45), records 4, 5, 6
+
+None of these measures bounds what an observer learns about a person who is in the table or not; that is differential
+privacy, a property of a mechanism.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpaudit.anonymity.cells import MISSING, SUPPRESSED
+    from dpaudit.anonymity.closeness import n_epsilon_closeness, n_t_closeness, partition_closeness
+    from dpaudit.anonymity.distances import (
+        Distance,
+        KullbackLeibler,
+        Norm,
+        chi_square,
+        hellinger,
+        jensen_shannon,
+        kullback_leibler,
+        l1,
+        l2,
+        maximum,
+        power_sum,
+        variational,
+    )
+    from dpaudit.anonymity.emd import EarthMovers, Equal, Ordered
+    from dpaudit.anonymity.examples import lecture_notes
+    from dpaudit.anonymity.hierarchy import Hierarchy, Intervals, Prefixes, Suppression, Taxonomy, generalise
+    from dpaudit.anonymity.measure import Measure, Sense
+    from dpaudit.anonymity.measures import (
+        AlphaK,
+        alpha_k_anonymity,
+        average_class_size,
+        beta_likeness,
+        delta_disclosure,
+        discernibility,
+        k_anonymity,
+        l_diversity,
+        recursive_diversity,
+        recursive_level,
+        t_closeness,
+    )
+    from dpaudit.anonymity.partitioning import Anonymised, mondrian
+    from dpaudit.anonymity.reading import read_frame
+    from dpaudit.anonymity.regions import covers
+    from dpaudit.anonymity.release import Mismatch, ReleaseAudit, audit_release
+    from dpaudit.anonymity.table import Table, uniform_prior
+
+# Loaded on first use (PEP 562): the command line can name its options without pandas.
+_HOME = {
+    "cells": ("MISSING", "SUPPRESSED"),
+    "closeness": ("n_epsilon_closeness", "n_t_closeness", "partition_closeness"),
+    "distances": (
+        "Distance",
+        "KullbackLeibler",
+        "Norm",
+        "chi_square",
+        "hellinger",
+        "jensen_shannon",
+        "kullback_leibler",
+        "l1",
+        "l2",
+        "maximum",
+        "power_sum",
+        "variational",
+    ),
+    "emd": ("EarthMovers", "Equal", "Ordered"),
+    "examples": ("lecture_notes",),
+    "hierarchy": ("Hierarchy", "Intervals", "Prefixes", "Suppression", "Taxonomy", "generalise"),
+    "measure": ("Measure", "Sense"),
+    "measures": (
+        "AlphaK",
+        "alpha_k_anonymity",
+        "average_class_size",
+        "beta_likeness",
+        "delta_disclosure",
+        "discernibility",
+        "k_anonymity",
+        "l_diversity",
+        "recursive_diversity",
+        "recursive_level",
+        "t_closeness",
+    ),
+    "partitioning": ("Anonymised", "mondrian"),
+    "reading": ("read_frame",),
+    "regions": ("covers",),
+    "release": ("Mismatch", "ReleaseAudit", "audit_release"),
+    "table": ("Table", "uniform_prior"),
+}
+_MODULE = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "MISSING",
+    "SUPPRESSED",
+    "AlphaK",
+    "Anonymised",
+    "Distance",
+    "EarthMovers",
+    "Equal",
+    "Hierarchy",
+    "Intervals",
+    "KullbackLeibler",
+    "Measure",
+    "Mismatch",
+    "Norm",
+    "Ordered",
+    "Prefixes",
+    "ReleaseAudit",
+    "Sense",
+    "Suppression",
+    "Table",
+    "Taxonomy",
+    "alpha_k_anonymity",
+    "audit_release",
+    "average_class_size",
+    "beta_likeness",
+    "chi_square",
+    "covers",
+    "delta_disclosure",
+    "discernibility",
+    "generalise",
+    "hellinger",
+    "jensen_shannon",
+    "k_anonymity",
+    "kullback_leibler",
+    "l1",
+    "l2",
+    "l_diversity",
+    "lecture_notes",
+    "maximum",
+    "mondrian",
+    "n_epsilon_closeness",
+    "n_t_closeness",
+    "partition_closeness",
+    "power_sum",
+    "read_frame",
+    "recursive_diversity",
+    "recursive_level",
+    "t_closeness",
+    "uniform_prior",
+    "variational",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return importlib.import_module(f"{__name__}.{name}")
+    if name not in _MODULE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULE[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME, *_MODULE})

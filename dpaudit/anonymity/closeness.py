@@ -1,0 +1,253 @@
+"""(n, epsilon)-closeness of the lecture notes, and (n, t)-closeness of Li, Li and Venkatasubramanian (2010).
+
+A class C is (n, epsilon)-close when some set M of at least n records of the table has D(P_C, P_M) <= epsilon; a
+partition is, when one common M serves all its classes (theory R23). The best M is found exactly, by
+:mod:`dpaudit.anonymity.reference_set`. In (n, t)-closeness M is a natural superset of the class: the class widened along
+its quasi-identifiers.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.anonymity.distances import Array, Comparison, Distance, check_exact
+from dpaudit.anonymity.hierarchy import Hierarchy
+from dpaudit.anonymity.measure import Measure, Sense, compare_classes, decided, worst_of
+from dpaudit.anonymity.measures import as_distance
+from dpaudit.anonymity.reference_set import Counts, best_common_reference, best_reference
+from dpaudit.anonymity.table import Column, Table
+from dpaudit.errors import InvalidArgument
+from dpaudit.validation import check_choice, check_count
+
+_UNIONS_AT_MOST = 16
+_CELLS_AT_MOST = 10**7
+
+
+def n_epsilon_closeness(
+    table: Table,
+    n: int,
+    attribute: Hashable | None = None,
+    *,
+    distance: str | Distance = "tv",
+    require_superset: bool = False,
+    exact: bool = False,
+) -> Measure:
+    """Return the smallest epsilon for which every class, each with its own reference set, is (n, epsilon)-close.
+
+    Without ``require_superset`` any class of at least n records is its own reference set, at distance zero.
+    ``reference`` of the result holds the counts of the best set for the deciding class.
+
+    >>> from dpaudit.anonymity.examples import lecture_notes
+    >>> closeness = n_epsilon_closeness(lecture_notes().table, 5, exact=True)
+    >>> [str(epsilon) for epsilon in closeness.per_class]
+    ['2/15', '1/5', '0']
+    """
+    metric = _checked(table, n, distance, exact)
+
+    def closeness(seen: Table, column: Column) -> Measure:
+        per_class, reference = _by_class(compare_classes(seen, column), column, n, metric, require_superset, exact)
+        name = f"({n}, epsilon)-closeness ({metric.name})" + (", containing the class" if require_superset else "")
+        return decided(name, Sense.AT_MOST, seen, per_class, column=column, reference=reference)
+
+    return worst_of(table, attribute, False, closeness)
+
+
+def partition_closeness(
+    table: Table,
+    n: int,
+    attribute: Hashable | None = None,
+    *,
+    distance: str | Distance = "tv",
+    require_superset: bool = False,
+    exact: bool = False,
+) -> Measure:
+    """Return the smallest epsilon for which one reference set of at least n records serves all classes.
+
+    With ``require_superset`` the set contains every class, so it is the table, and the result is t-closeness.
+
+    >>> from dpaudit.anonymity.examples import lecture_notes
+    >>> partition_closeness(lecture_notes().table, 8, exact=True).value
+    Fraction(1, 2)
+    """
+    metric = _checked(table, n, distance, exact)
+
+    def closeness(seen: Table, column: Column) -> Measure:
+        classes = compare_classes(seen, column)
+        counts = column.counts
+        best = counts  # the only set that contains every class
+        if not require_superset:
+            best = best_common_reference(_distinct_rows(classes), counts, n, metric, classes)
+        per_class = metric.per_row(replace(classes, reference=best, exact=exact))
+        name = f"({n}, epsilon)-closeness of the partition ({metric.name})"
+        return decided(name, Sense.AT_MOST, seen, per_class, column=column, reference=_named(column, best))
+
+    return worst_of(table, attribute, False, closeness)
+
+
+def n_t_closeness(
+    table: Table,
+    n: int,
+    attribute: Hashable | None = None,
+    *,
+    hierarchies: Mapping[Hashable, Hierarchy] | None = None,
+    supersets: Literal["hierarchies", "unions"] = "hierarchies",
+    distance: str | Distance = "tv",
+    exact: bool = False,
+) -> Measure:
+    """Return the smallest t for which the table is (n, t)-close: each class lies near a natural superset of n records.
+
+    A natural superset widens the class along its quasi-identifiers.
+
+    Parameters
+    ----------
+    hierarchies
+        One for each quasi-identifier, whose labels the published cells are. The supersets of a class are the records
+        below each combination of ancestors of its labels.
+    supersets
+        ``"unions"`` takes all unions of classes instead, for tables of at most 16 classes.
+
+    >>> from dpaudit.anonymity.hierarchy import Suppression
+    >>> frame = {"q": list("aaabbb"), "s": [1, 1, 2, 1, 2, 3]}
+    >>> table = Table.from_frame(frame, quasi_identifiers="q", sensitive="s")
+    >>> n_t_closeness(table, 6, hierarchies={"q": Suppression()}, exact=True).value
+    Fraction(1, 6)
+    """
+    metric = _checked(table, n, distance, exact)
+    check_choice(("hierarchies", "unions"), supersets=supersets)
+    sizes = table.classes.sizes
+    widened = _all_unions(table) if supersets == "unions" else _widenings(table, hierarchies)
+
+    def closeness(seen: Table, column: Column) -> Measure:
+        classes = compare_classes(seen, column)
+        per_class = np.full(classes.rows, math.inf, dtype=object if exact else np.float64)
+
+        @functools.lru_cache(maxsize=1 << 14)
+        def counts(members: bytes) -> Counts:
+            inside = np.frombuffer(members, dtype=bool)[seen.classes.of_record]
+            return np.bincount(column.codes[inside], minlength=len(column.values))
+
+        for index, value, weight in _rows(classes):
+            for members in widened(index):
+                if sizes[members].sum() >= n:
+                    one = _one(classes, value, weight, counts(members.tobytes()), exact)
+                    per_class[index] = min(per_class[index], metric.per_row(one)[0])
+        return decided(f"({n}, t)-closeness ({metric.name})", Sense.AT_MOST, seen, per_class, column=column)
+
+    return worst_of(table, attribute, False, closeness)
+
+
+def _checked(table: Table, n: int, distance: str | Distance, exact: bool) -> Distance:
+    check_count(n=n)
+    if n > table.records:
+        raise InvalidArgument(f"n={n!r} must be at most the number of records, {table.records}.")
+    metric = as_distance(distance)
+    check_exact(metric, exact)
+    return metric
+
+
+def _rows(classes: Comparison) -> Iterator[tuple[int, NDArray[np.intp], Counts]]:
+    """Yield each class with its sensitive values and their counts."""
+    ends = np.append(classes.starts, len(classes.row))
+    for index, (start, end) in enumerate(itertools.pairwise(ends.tolist())):
+        yield index, classes.value[start:end], classes.weight[start:end]
+
+
+def _one(classes: Comparison, value: NDArray[np.intp], weight: Counts, reference: Counts, exact: bool) -> Comparison:
+    row = np.zeros(len(value), dtype=np.intp)
+    return Comparison(row, value, weight, reference, classes.domain, exact, classes.order)
+
+
+def _by_class(
+    classes: Comparison, column: Column, n: int, metric: Distance, superset: bool, exact: bool
+) -> tuple[Array, dict[Any, int]]:
+    """Return each class's smallest epsilon, and the reference set of the worst."""
+    counts = column.counts
+    zero = Fraction(0) if exact else 0.0
+    per_class = np.full(classes.rows, zero, dtype=object if exact else np.float64)
+    known: dict[tuple[bytes, bytes], Any] = {}
+    worst: Any = -1
+    reference: dict[Any, int] = {}
+    for index, value, weight in _rows(classes):
+        unit = weight // np.gcd.reduce(weight)
+        copies = int((counts[value] // unit).min())
+        if copies * unit.sum() >= n:  # enough copies of the class's own proportions: distance zero
+            best = np.zeros_like(counts) if worst < 0 else None
+            if best is not None:
+                best[value] = copies * unit
+        else:
+            key = (value.tobytes(), (weight if superset else unit).tobytes())
+            best = None
+            if key not in known:
+                held = np.zeros_like(counts)
+                held[value] = weight
+                best = best_reference(held, counts, n, metric, classes, superset=superset)
+                known[key] = metric.per_row(_one(classes, value, weight, best, exact))[0]
+            per_class[index] = known[key]
+        if best is not None and per_class[index] > worst:
+            worst, reference = per_class[index], _named(column, best)
+    return per_class, reference
+
+
+def _distinct_rows(classes: Comparison) -> Counts:
+    if classes.rows * len(classes.domain) > _CELLS_AT_MOST:
+        raise InvalidArgument(
+            f"{classes.rows} classes and {len(classes.domain)} sensitive values are too many for one common reference "
+            f"set (their product is limited to {_CELLS_AT_MOST})."
+        )
+    dense = np.zeros((classes.rows, len(classes.domain)), dtype=np.int64)
+    dense[classes.row, classes.value] = classes.weight
+    dense //= np.gcd.reduce(dense, axis=1)[:, None]
+    return np.unique(dense, axis=0)
+
+
+def _named(column: Column, counts: Counts) -> dict[Any, int]:
+    return {column.values[code]: int(counts[code]) for code in np.flatnonzero(counts)}
+
+
+# Natural supersets of a class, as boolean rows over the classes
+
+Supersets: TypeAlias = Callable[[int], Iterator[NDArray[np.bool_]]]
+
+
+def _all_unions(table: Table) -> Supersets:
+    classes = len(table.classes)
+    if classes > _UNIONS_AT_MOST:
+        raise InvalidArgument(
+            f"supersets='unions' tries all unions of the table's {classes} classes; at most {_UNIONS_AT_MOST} are "
+            "feasible. Pass hierarchies."
+        )
+    subsets = np.array(list(itertools.product((False, True), repeat=classes)))
+    return lambda index: iter(subsets[subsets[:, index]])
+
+
+def _widenings(table: Table, hierarchies: Mapping[Hashable, Hierarchy] | None) -> Supersets:
+    missing = [column.name for column in table.quasi_identifiers if column.name not in (hierarchies or {})]
+    if hierarchies is None or missing:
+        raise InvalidArgument(
+            f"hierarchies has none for {missing!r}; natural supersets widen every quasi-identifier along its own. "
+            "Suppression() is the simplest; supersets='unions' needs none."
+        )
+    firsts = table.classes.sorted_records[table.classes.starts]
+    chains: list[list[tuple[Any, ...]]] = []
+    below: list[dict[Any, NDArray[np.bool_]]] = []
+    for column in table.quasi_identifiers:
+        ancestors = [hierarchies[column.name].ancestors(value) for value in column.values]
+        codes = column.codes[firsts]
+        labels = {label for chain in ancestors for label in chain}
+        below.append({label: np.array([label in chain for chain in ancestors])[codes] for label in labels})
+        chains.append([ancestors[code] for code in codes])
+
+    def widened(index: int) -> Iterator[NDArray[np.bool_]]:
+        for box in itertools.product(*(chain[index] for chain in chains)):
+            yield np.logical_and.reduce([under[label] for under, label in zip(below, box, strict=True)])
+
+    return widened

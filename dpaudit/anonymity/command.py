@@ -1,0 +1,332 @@
+"""``dpaudit anonymity TABLE``: which promises a published table keeps, and which class and record decide.
+
+Exit codes: 0, everything required is met (or nothing was required); 1, something is not, or with ``--original`` a
+published cell does not contain its original; 2, the question could not be answered.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import IO, TYPE_CHECKING, Any
+
+from dpaudit.errors import DPAuditError, InvalidArgument
+from dpaudit.validation import check_choice
+
+if TYPE_CHECKING:
+    from dpaudit.anonymity.distances import Distance
+    from dpaudit.anonymity.measure import Measure
+    from dpaudit.anonymity.release import ReleaseAudit
+    from dpaudit.anonymity.table import Table
+
+_DISTANCES = ("tv", "l1", "l2", "max", "kl", "kl-reverse", "js", "hellinger", "chi2", "emd")
+_REQUIREMENTS = ("k", "alpha", "l", "entropy-l", "c", "t", "beta", "delta", "epsilon", "partition-epsilon")
+_EXACT_RECORDS = 10_000
+_LISTED = 1000
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of ``dpaudit anonymity``."""
+    parser.add_argument("table", metavar="TABLE", help="the published table: a CSV file, or Parquet")
+    columns = parser.add_argument_group("columns")
+    columns.add_argument(
+        "--quasi-identifiers", "-q", required=True, action="append", metavar="A,B", help="what an observer may know"
+    )
+    columns.add_argument("--sensitive", "-s", action="append", default=[], metavar="S", help="what they must not learn")
+    columns.add_argument(
+        "--missing",
+        choices=("error", "value", "suppressed"),
+        default="error",
+        help="what an empty cell is (%(default)s)",
+    )
+    columns.add_argument(
+        "--missing-mark", action="append", default=[""], metavar="TEXT", help="a cell that counts as empty"
+    )
+    columns.add_argument("--delimiter", help="found out by default")
+    columns.add_argument("--encoding", help="UTF-8 by default")
+    measures = parser.add_argument_group("measures")
+    measures.add_argument("--distance", choices=_DISTANCES, default="tv", help="for t-closeness (%(default)s)")
+    measures.add_argument(
+        "--ground", choices=("ranks", "values", "equal", "taxonomy"), help="of the earth mover's distance"
+    )
+    measures.add_argument("--order", metavar="LOW,...,HIGH", help="the order of the sensitive values, for emd")
+    measures.add_argument("--taxonomy", metavar="FILE.json", help="nested objects of sensitive values, for emd")
+    measures.add_argument("--level", type=int, default=2, help="the l of recursive (c, l)-diversity (%(default)s)")
+    measures.add_argument("--n", type=int, help="also (n, epsilon)-closeness, each class with its own reference set")
+    measures.add_argument("--partition", action="store_true", help="with --n: also one common reference set")
+    checks = parser.add_argument_group("checks")
+    checks.add_argument(
+        "--require", action="append", default=[], metavar="k=3,l=2,t=0.2", help=f"any of {', '.join(_REQUIREMENTS)}"
+    )
+    checks.add_argument("--original", metavar="FILE", help="the raw table, in the same order: every cell must fit")
+    output = parser.add_argument_group("output")
+    output.add_argument("--worst", type=int, default=5, metavar="N", help="how many classes to list (%(default)s)")
+    output.add_argument("--json", action="store_true", help="print JSON")
+    output.add_argument("--plot", metavar="FILE.svg", help="draw the worst classes' distributions against the table's")
+
+
+def run(args: argparse.Namespace, stdout: IO[str]) -> int:
+    """Answer on ``stdout``, and return the exit code."""
+    try:
+        report, table, decisive = _report(args)
+        if args.plot:
+            from dpaudit.anonymity.plot import save_plot
+
+            save_plot(decisive, table, args.plot, classes=12)
+    except DPAuditError as error:
+        print(f"dpaudit: {error}", file=sys.stderr)
+        return 2
+    if args.json:
+        json.dump(report, stdout, indent=2, ensure_ascii=False, allow_nan=False)
+        stdout.write("\n")
+    else:
+        stdout.write(_text(report))
+    return 0 if report["met"] else 1
+
+
+def _report(args: argparse.Namespace) -> tuple[dict[str, Any], Table, Measure]:
+    from dpaudit.anonymity.reading import read_frame
+    from dpaudit.anonymity.release import audit_release
+    from dpaudit.anonymity.table import Table
+
+    known, secret = _split(args.quasi_identifiers), _split(args.sensitive)
+    required = _requirements(args.require)
+    if args.worst < 0:
+        raise InvalidArgument(f"--worst={args.worst} must be zero or positive.")
+    reading = {"delimiter": args.delimiter, "encoding": args.encoding, "missing_marks": tuple(args.missing_mark)}
+    released = read_frame(args.table, columns=[*known, *secret], **reading)
+    table = Table.from_frame(released, quasi_identifiers=known, sensitive=secret, missing=args.missing)
+    measured = _measures(args, table)
+    unused = [name for name in required if name not in {symbol for symbol, _ in measured}]
+    if unused:
+        hint = {"epsilon": "--n", "partition-epsilon": "--n and --partition"}.get(unused[0], "--sensitive")
+        raise InvalidArgument(f"--require {unused[0]}={required[unused[0]]}: this measure needs {hint}.")
+    measures = [_described(symbol, measure, required.get(symbol)) for symbol, measure in measured]
+    decisive = next((measure for symbol, measure in measured if symbol == "t"), measured[0][1])
+    report: dict[str, Any] = {
+        "schema": "dpaudit.anonymity/1",
+        "table": str(args.table),
+        "records": table.records,
+        "classes": len(table.classes),
+        "quasi_identifiers": known,
+        "sensitive": secret,
+        "measures": measures,
+        "worst_classes": {
+            "by": decisive.name,
+            "attribute": decisive.attribute,
+            "classes": [_class(decisive, index) for index in decisive.worst(args.worst)],
+        },
+        "met": all(measure["met"] is not False for measure in measures),
+    }
+    if args.original:
+        original = read_frame(args.original, columns=[*known, *secret], **reading)
+        audit = audit_release(original, released, quasi_identifiers=known, sensitive=secret, missing=args.missing)
+        report["release"] = _release(audit)
+        report["met"] = report["met"] and bool(audit)
+    return report, table, decisive
+
+
+def _measures(args: argparse.Namespace, table: Table) -> list[tuple[str, Measure]]:
+    from dpaudit.anonymity import closeness, measures
+
+    found = [("k", measures.k_anonymity(table))]
+    if not table.sensitive:
+        return found
+    distance = _distance(args, table)
+    exact = table.records <= _EXACT_RECORDS
+    rational = exact and distance.rational
+    for name in (column.name for column in table.sensitive):
+        found += [
+            ("alpha", measures.alpha_k_anonymity(table, name, exact=exact).alpha),
+            ("l", measures.l_diversity(table, name)),
+            ("entropy-l", measures.l_diversity(table, name, kind="entropy")),
+            ("c", measures.recursive_diversity(table, name, level=args.level, exact=exact)),
+            ("t", measures.t_closeness(table, name, distance=distance, exact=rational)),
+            ("beta", measures.beta_likeness(table, name, exact=exact)),
+            ("delta", measures.delta_disclosure(table, name)),
+        ]
+        if args.n is not None:
+            options: dict[str, Any] = {"distance": distance, "exact": rational}
+            found.append(("epsilon", closeness.n_epsilon_closeness(table, args.n, name, **options)))
+            if args.partition:
+                found.append(("partition-epsilon", closeness.partition_closeness(table, args.n, name, **options)))
+    return found
+
+
+def _distance(args: argparse.Namespace, table: Table) -> Distance:
+    from dpaudit.anonymity.emd import EarthMovers, Equal, Ordered
+    from dpaudit.anonymity.hierarchy import Taxonomy
+    from dpaudit.anonymity.measures import as_distance
+
+    given = [f"--{name}" for name in ("ground", "order", "taxonomy") if getattr(args, name)]
+    if args.distance != "emd":
+        if given:
+            raise InvalidArgument(f"{given[0]} belongs to --distance emd; {args.distance} knows no distance of values.")
+        return as_distance(args.distance)
+    if len(table.sensitive) > 1 and (args.order or args.taxonomy):
+        raise InvalidArgument(f"{given[-1]} fits one sensitive attribute; ask for each of them separately.")
+    if args.taxonomy or args.ground == "taxonomy":
+        if not args.taxonomy:
+            raise InvalidArgument("--ground taxonomy needs --taxonomy FILE.json.")
+        return EarthMovers(Taxonomy(_load(args.taxonomy)))
+    if args.ground == "equal":
+        return EarthMovers(Equal())
+    order = tuple(_split([args.order])) if args.order else None
+    return EarthMovers(Ordered(order=order, by=args.ground or "ranks"))
+
+
+def _load(path: str) -> Any:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return json.load(file)
+    except (OSError, ValueError) as error:
+        raise InvalidArgument(f"--taxonomy={path!r} cannot be read as JSON: {error}.") from error
+
+
+def _split(listed: list[str]) -> list[str]:
+    import csv
+
+    # As in CSV, a name that holds a comma can be quoted.
+    return [name for row in csv.reader(listed, skipinitialspace=True) for name in row if name]
+
+
+def _requirements(listed: list[str]) -> dict[str, str]:
+    from dpaudit.anonymity.cells import as_number
+
+    required: dict[str, str] = {}
+    for part in (part.strip() for text in listed for part in text.split(",") if part.strip()):
+        name, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or as_number(value) is None:
+            raise InvalidArgument(f"--require {part!r} must look like name=number, as in k=3.")
+        check_choice(_REQUIREMENTS, require=name)
+        if name in required:
+            raise InvalidArgument(f"--require names {name!r} twice.")
+        required[name] = value
+    return required
+
+
+def _described(symbol: str, measure: Measure, required: str | None) -> dict[str, Any]:
+    from dpaudit.anonymity.cells import as_number
+
+    bound = None if required is None else as_number(required)
+    return {
+        "symbol": symbol,
+        "name": measure.name,
+        "attribute": measure.attribute,
+        "value": _number(measure.value),
+        "exact": None if isinstance(measure.value, float) else str(measure.value),
+        "sense": measure.sense.value,
+        "required": required,
+        "met": None if bound is None else measure.meets(bound),
+        "deciding_class": _class(measure, measure.deciding_class),
+        "deciding_value": None if measure.deciding_value is None else str(measure.deciding_value),
+        "records": [int(record) + 1 for record in measure.records[:_LISTED]],  # the first row below the header is 1
+        "records_total": len(measure.records),
+        "reference": None if measure.reference is None else {str(v): n for v, n in measure.reference.items()},
+    }
+
+
+def _class(measure: Measure, index: int) -> dict[str, Any]:
+    from dpaudit.anonymity.cells import as_text
+
+    table = measure.table
+    described: dict[str, Any] = {
+        "class": index + 1,
+        "size": int(table.classes.sizes[index]),
+        "value": _number(measure.per_class[index]),
+        "key": {str(name): as_text(value) for name, value in table.key(index).items()},
+    }
+    if measure.attribute is not None:
+        shares = table.class_distribution(index, measure.attribute)
+        described["distribution"] = {
+            as_text(value): float(share) for value, share in sorted(shares.items(), key=lambda item: -item[1])[:_LISTED]
+        }
+    return described
+
+
+def _release(audit: ReleaseAudit) -> dict[str, Any]:
+    from dpaudit.anonymity.cells import as_text
+
+    return {
+        "cells": audit.cells,
+        "mismatches": len(audit.mismatches),
+        "first": [
+            {
+                "record": mismatch.record + 1,
+                "column": str(mismatch.column),
+                "original": as_text(mismatch.original),
+                "released": as_text(mismatch.released),
+                "span": mismatch.span,
+            }
+            for mismatch in audit.mismatches[:_LISTED]
+        ],
+        "text": str(audit),
+    }
+
+
+def _number(value: Any) -> int | float | str:
+    number = float(value)
+    if number in (float("inf"), float("-inf")):
+        return "inf" if number > 0 else "-inf"  # JSON has no infinity
+    return int(value) if number == value and not isinstance(value, float) and number.is_integer() else number
+
+
+def _text(report: dict[str, Any]) -> str:
+    names = f"quasi-identifiers {', '.join(report['quasi_identifiers'])}"
+    names += f"; sensitive {', '.join(report['sensitive'])}" if report["sensitive"] else ""
+    lines = [f"{report['table']}: {report['records']} records, {report['classes']} classes ({names})", ""]
+    rows = [("measure", "value", "required", "decided by")]
+    for measure in report["measures"]:
+        on = f" of {measure['attribute']}" if measure["attribute"] is not None else ""
+        rows.append((measure["name"] + on, _value(measure), _verdict(measure), _decided(measure)))
+    widths = [max(len(row[column]) for row in rows) for column in range(3)]
+    lines += [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]]).rstrip()
+        for row in rows
+    ]
+    worst = report["worst_classes"]
+    if worst["classes"]:
+        on = f" of {worst['attribute']}" if worst["attribute"] is not None else ""
+        lines += ["", f"worst classes by {worst['by']}{on}"]
+        lines += [f"  {_shown(entry['value']):>10}  {_named(entry)}{_shares(entry)}" for entry in worst["classes"]]
+    if "release" in report:
+        lines += ["", f"against the original: {report['release']['text']}"]
+    if any(measure["required"] is not None for measure in report["measures"]) or "release" in report:
+        lines += ["", "everything required is met" if report["met"] else "NOT everything required is met"]
+    return "\n".join(lines) + "\n"
+
+
+def _value(measure: dict[str, Any]) -> str:
+    shown = _shown(measure["value"])
+    return f"{measure['exact']} ({shown})" if "/" in (measure["exact"] or "") else shown
+
+
+def _shown(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _verdict(measure: dict[str, Any]) -> str:
+    if measure["required"] is None:
+        return ""
+    # Of a strict inequality the required number is the larger side: c > value.
+    return f"{measure['sense']} {measure['required']} {'met' if measure['met'] else 'NOT met'}"
+
+
+def _decided(measure: dict[str, Any]) -> str:
+    records, total = measure["records"][:5], measure["records_total"]
+    more = f" and {total - 5} more" if total > 5 else ""
+    held = f" holding {measure['deciding_value']}" if measure["deciding_value"] is not None else ""
+    noun = "record" if total == 1 else "records"
+    return f"{_named(measure['deciding_class'])}, {noun} {', '.join(map(str, records))}{more}{held}"
+
+
+def _named(entry: dict[str, Any]) -> str:
+    key = ", ".join(f"{name}={value}" for name, value in entry["key"].items())
+    return f"class {entry['class']} ({key})"
+
+
+def _shares(entry: dict[str, Any]) -> str:
+    shares = list(entry.get("distribution", {}).items())
+    listed = ", ".join(f"{value} {share:.3g}" for value, share in shares[:4])
+    return f": {listed}{', ...' if len(shares) > 4 else ''} [{entry['size']} records]" if shares else ""

@@ -1,0 +1,137 @@
+"""A pair of neighbours, and a search space of such pairs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from hypothesis.strategies import SearchStrategy
+
+from dpaudit._hypothesis import explore
+from dpaudit.claims import Claim, Relation
+from dpaudit.errors import InvalidArgument, RelationMismatch
+from dpaudit.validation import check_count, shorten
+from dpaudit.values import fingerprint
+
+_STALE = 500  # so many pairs in a row that were all seen before end the search for new ones
+
+
+class Pair(NamedTuple):
+    """Two data sets that one person tells apart."""
+
+    data: Any
+    neighbour: Any
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Neighbours:
+    """Pairs of neighbouring data sets: where a claim is audited.
+
+    Made by the functions of :mod:`dpaudit.neighbours`. ``strategy`` yields the pairs, ``relation`` says by which rule
+    they are neighbours (None: not said), ``find_corners`` yields the extreme pairs, and ``adjacent`` decides the rule.
+
+    >>> from hypothesis import strategies as st
+    >>> from dpaudit import neighbours
+    >>> close = neighbours.add_remove(st.integers(0, 10), max_size=4)
+    >>> close.relation
+    Relation.ADD_REMOVE
+    >>> close.pool(2, seed=0)
+    [Pair(data=[], neighbour=[0]), Pair(data=[], neighbour=[10])]
+    """
+
+    strategy: SearchStrategy[Pair]
+    relation: Relation | None = None
+    description: str = "Neighbours"
+    find_corners: Callable[[], Iterable[Pair]] = tuple
+    adjacent: Callable[[Any, Any], bool] | None = None
+
+    def __repr__(self) -> str:
+        return self.description
+
+    def corners(self) -> list[Pair]:
+        """The extreme pairs, simplest first: no data, one row, all rows alike, the smallest and the largest rows.
+
+        They do not depend on a seed, and each is listed in one order only.
+        """
+        return _distinct(self.find_corners())
+
+    def pool(self, count: int, seed: int = 0) -> list[Pair]:
+        """Return up to ``count`` distinct pairs: the corners, then pairs of one seeded Hypothesis run.
+
+        A pair and its mirror image count as one, because an audit looks at both orders of every pair. Fewer than
+        ``count`` are returned only where the run finds no more.
+        """
+        check_count(count=count)
+        check_count(minimum=0, seed=seed)
+        found = {_unordered(pair): pair for pair in self.corners()[:count]}
+        stale = 0
+
+        def visit(pair: Pair) -> bool:
+            nonlocal stale
+            before = len(found)
+            if before < count:
+                found.setdefault(_unordered(pair), pair)
+                stale = 0 if len(found) > before else stale + 1
+            return len(found) >= count or stale >= _STALE
+
+        if len(found) < count:
+            # Hypothesis plans its first values by the number of examples, up to some hundreds: never fewer than these,
+            # so that a larger pool starts like a smaller one.
+            explore(self.strategy, visit, examples=max(2 * _STALE, 20 * count), seed=seed)
+        return list(found.values())
+
+    def map_data(self, function: Callable[[Any], Any]) -> Neighbours:
+        """The same pairs with ``function`` applied to both sides; the relation is kept.
+
+        The function sees one data set at a time and must be deterministic, so that neighbours stay neighbours: it
+        changes how data are stored (a file, a data frame, a tensor), not who is in them.
+        """
+        if not callable(function):
+            raise InvalidArgument(f"function={shorten(function)} must be callable: it turns one data set into another.")
+
+        def mapped(pair: Pair) -> Pair:
+            return Pair(function(pair.data), function(pair.neighbour))
+
+        name = getattr(function, "__name__", type(function).__name__)
+        return replace(
+            self,
+            strategy=self.strategy.map(mapped),
+            description=f"{self.description}.map_data({name})",
+            find_corners=lambda: map(mapped, self.find_corners()),
+            adjacent=None,
+        )
+
+    def satisfies(self, data: Any, neighbour: Any) -> bool:
+        """Whether the two are neighbours, in either order, by this relation; a data set is its own neighbour."""
+        if self.adjacent is None:
+            raise InvalidArgument(
+                f"neighbours={self!r} cannot decide its relation: it was made by map_data, from pairs of your own, "
+                "or with a container of your own. Check the pairs before they are converted."
+            )
+        return self.adjacent(data, neighbour)
+
+
+def check_relation(claim: Claim, neighbours: Neighbours) -> None:
+    """Refuse a claim made for one relation together with neighbours of another."""
+    claimed, given = claim.relation, neighbours.relation
+    if claimed is None or given is None or claimed is given:
+        return
+    hint = ""
+    if {claimed, given} == {Relation.SUBSTITUTE, Relation.ADD_REMOVE}:
+        hint = " Substituting is removing and adding: epsilon under add-remove is up to 2 epsilon under substitute."
+    raise RelationMismatch(
+        f"claim={claim!r} is made for the relation {claimed.value!r}, but neighbours={neighbours!r} has the relation "
+        f"{given.value!r}.{hint} Pass neighbours of the claimed relation, or state the claim for relation={given!r}."
+    )
+
+
+def _unordered(pair: Pair) -> frozenset[Any]:
+    return frozenset((fingerprint(pair.data), fingerprint(pair.neighbour)))
+
+
+def _distinct(pairs: Iterable[Pair]) -> list[Pair]:
+    found: dict[frozenset[Any], Pair] = {}
+    for pair in pairs:
+        found.setdefault(_unordered(pair), pair)
+    return list(found.values())

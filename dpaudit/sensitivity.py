@@ -1,0 +1,352 @@
+"""Is the query's sensitivity what you say? Deterministic: no noise, no statistics."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.claims import Relation, Verdict
+from dpaudit.errors import InvalidArgument, MechanismError
+from dpaudit.validation import check_choice, check_count, check_non_negative, check_open_unit, shorten
+from dpaudit.values import fingerprint, is_frame, is_series, source
+
+if TYPE_CHECKING:
+    from dpaudit._hypothesis import Search
+    from dpaudit.neighbours import Neighbours, Pair
+
+Norm: TypeAlias = Literal["l1", "l2", "linf", "hamming"] | Callable[[Any, Any], float]
+
+_NORMS = ("l1", "l2", "linf", "hamming")
+_REAL = (bool, int, float, Decimal, Fraction, np.integer, np.floating, np.bool_)
+_MISSING = object()
+_LENGTH = ("length", None)
+
+Path: TypeAlias = tuple[tuple[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SensitivityEstimate:
+    """A lower bound on the sensitivity: the largest change found, and the pair on which the query changes so much."""
+
+    query: str
+    norm: str
+    sensitivity: float
+    pair: Pair
+    pairs: int
+    seed: int
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                f"The {self.norm} sensitivity of {self.query} is at least {self.sensitivity:.12g}, on",
+                *_pair_lines(self.pair),
+                f"  {self.pairs} pairs tried, seed={self.seed}",
+            ]
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SensitivityCheck:
+    """What :func:`check_sensitivity` found.
+
+    ``largest`` is the largest change over all pairs tried, reached on ``worst``; ``witness`` is the smallest pair whose
+    change, ``witness_change``, is above the bound, and ``answers`` are the query's answers on it.
+    """
+
+    query: str
+    norm: str
+    bound: float
+    verdict: Verdict
+    largest: float
+    worst: Pair
+    witness: Pair | None
+    witness_change: float | None
+    answers: tuple[Any, Any]
+    pairs: int
+    examples: int
+    seed: int
+    tolerance: float
+
+    def __str__(self) -> str:
+        lines = [f"{self.verdict}: {self.norm} sensitivity {self.bound:.12g} of {self.query}"]
+        if self.witness is None:
+            lines += [f"  largest change found: {self.largest:.12g}, on", *_pair_lines(self.worst)]
+        else:
+            lines += [f"  the answer changes by {self.witness_change:.12g}, on", *_pair_lines(self.witness)]
+            shown = [str(answer) if isinstance(answer, Failed) else shorten(answer) for answer in self.answers]
+            lines += [f"    answers   : {shown[0]} and {shown[1]}"]
+            lines += [f"  largest change over all pairs tried: {self.largest:.12g}"]
+        lines.append(f"  {self.pairs} pairs tried, seed={self.seed}, rounding allowance {self.tolerance:g} relative")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """The answer of a query that raised: the exception's type and text."""
+
+    type: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"raises {self.type}: {self.message}"
+
+
+def check_sensitivity(
+    query: Callable[[Any], Any],
+    bound: float,
+    neighbours: Neighbours,
+    norm: Norm = "l1",
+    *,
+    examples: int = 300,
+    seed: int = 0,
+    tolerance: float = 1e-9,
+) -> SensitivityCheck:
+    """Search for neighbours on which a deterministic query changes by more than ``bound``.
+
+    The sensitivity of f is the supremum of ``d(f(D), f(D'))`` over all neighbours D, D'; a pair found here refutes a
+    smaller bound, with certainty. Answers may be numbers, arrays, sequences, dicts, sets, pandas Series and DataFrames,
+    nested in each other:
+
+    * Entries of dicts, sets, Series and DataFrames are matched by their keys, and a missing entry counts as 0, as in a
+      histogram. Sequences and arrays of different shapes are infinitely far apart.
+    * NaN or an infinity against anything else is an infinite change; the same on both sides is none. So are None, text
+      and other values that are not numbers.
+    * An exception on one side only, or of another type on the other side, is an infinite change.
+
+    Parameters
+    ----------
+    query : callable
+        ``f(data)``; it receives a copy, so it may change its argument.
+    bound : float
+        The claimed sensitivity.
+    neighbours : Neighbours
+        Where to search.
+    norm : {"l1", "l2", "linf", "hamming"} or callable
+        ``"hamming"`` counts the entries that differ; a callable ``norm(answer, answer2)`` is any metric.
+    examples, seed : int
+        Size and seed of the search.
+    tolerance : float
+        Relative rounding allowance on the bound.
+
+    Examples
+    --------
+    >>> from hypothesis import strategies as st
+    >>> from dpaudit import neighbours
+    >>> found = check_sensitivity(sum, 1, neighbours.add_remove(st.integers(0, 10)))
+    >>> found.verdict.value, found.largest, found.witness
+    ('VIOLATION', 10.0, Pair(data=[], neighbour=[2]))
+    """
+    check_non_negative(bound=bound)
+    check_open_unit(tolerance=tolerance)
+    allowed = float(bound) * (1.0 + tolerance)
+    search, change = _search(query, neighbours, norm, lambda value: value > allowed, examples, seed)
+    first, second = search.witness or search.worst
+    return SensitivityCheck(
+        query=_name(query),
+        norm=_name(norm),
+        bound=float(bound),
+        verdict=Verdict.NO_VIOLATION_FOUND if search.witness is None else Verdict.VIOLATION,
+        largest=search.largest,
+        worst=search.worst,
+        witness=search.witness,
+        witness_change=None if search.witness is None else change(search.witness),
+        answers=(_answer(query, first), _answer(query, second)),
+        pairs=search.pairs,
+        examples=examples,
+        seed=seed,
+        tolerance=tolerance,
+    )
+
+
+def estimate_sensitivity(
+    query: Callable[[Any], Any], neighbours: Neighbours, norm: Norm = "l1", *, examples: int = 300, seed: int = 0
+) -> SensitivityEstimate:
+    """Return the largest change of the query that a search finds: a lower bound on its sensitivity.
+
+    Parameters are those of :func:`check_sensitivity`.
+
+    >>> from hypothesis import strategies as st
+    >>> from dpaudit import neighbours
+    >>> estimate_sensitivity(max, neighbours.substitute(st.integers(0, 10))).sensitivity
+    10.0
+    """
+    search, _ = _search(query, neighbours, norm, lambda _: False, examples, seed)
+    return SensitivityEstimate(
+        query=_name(query),
+        norm=_name(norm),
+        sensitivity=search.largest,
+        pair=search.worst,
+        pairs=search.pairs,
+        seed=seed,
+    )
+
+
+def distance(first: Any, second: Any, norm: Norm = "l1") -> float:
+    """How far apart two answers are, by the rules of :func:`check_sensitivity`.
+
+    >>> distance({"a": 3, "b": 1}, {"a": 1}), distance([0, 0], [3, 4], "l2"), distance(1.0, float("nan"))
+    (3.0, 5.0, inf)
+    """
+    if isinstance(first, Failed) or isinstance(second, Failed):
+        same = isinstance(first, Failed) and isinstance(second, Failed) and first.type == second.type
+        return 0.0 if same else math.inf
+    if callable(norm):
+        value = float(norm(first, second))
+        return math.inf if math.isnan(value) else value
+    if all(isinstance(answer, np.ndarray) and answer.dtype.kind == "f" for answer in (first, second)):
+        gaps = _array_gaps(first, second)
+    else:
+        left, right = dict(_entries(first)), dict(_entries(second))
+        # In a fixed order: the sum of the gaps must not depend on the hash of the keys.
+        paths = [path for path in dict.fromkeys([*left, *right]) if norm != "hamming" or path[-1:] != (_LENGTH,)]
+        gaps = np.array([_gap(left.get(path, _absent(path)), right.get(path, _absent(path))) for path in paths])
+    match norm:
+        case "hamming":
+            return float(np.count_nonzero(gaps))
+        case "l1":
+            return math.inf if np.isinf(gaps).any() else math.fsum(gaps)
+        case "linf":
+            return float(gaps.max(initial=0.0))
+    largest = float(gaps.max(initial=0.0))
+    if largest == 0.0 or math.isinf(largest):
+        return largest
+    return largest * math.sqrt(math.fsum((gaps / largest) ** 2))  # scaled, so that squares neither overflow nor vanish
+
+
+def _search(
+    query: Callable[[Any], Any],
+    neighbours: Neighbours,
+    norm: Norm,
+    exceeds: Callable[[float], bool],
+    examples: int,
+    seed: int,
+) -> tuple[Search, Callable[[Pair], float]]:
+    from dpaudit._hypothesis import maximise
+
+    if not callable(query):
+        raise InvalidArgument(f"query={shorten(query)} must be a function of one data set.")
+    if not callable(norm):
+        check_choice(_NORMS, norm=norm)
+    check_count(examples=examples)
+    check_count(minimum=0, seed=seed)
+    if neighbours.relation is Relation.SECRETS:
+        raise InvalidArgument(
+            f"neighbours={neighbours!r} are secrets, whose data are drawn at random; sensitivity is about fixed data."
+        )
+    answered = False
+    last_failure: Any = None
+
+    def change(pair: Pair) -> float:
+        nonlocal answered, last_failure
+        first, again, second = (_answer(query, data) for data in (pair.data, pair.data, pair.neighbour))
+        if distance(first, again, "hamming") > 0.0:
+            raise MechanismError(
+                f"query={_name(query)} is not deterministic: on data={shorten(pair.data)} it returned {shorten(first)} "
+                f"and then {shorten(again)}. Check it before noise is added; audit noisy code with dpaudit.audit."
+            )
+        answered = answered or not (isinstance(first, Failed) and isinstance(second, Failed))
+        last_failure = first
+        return distance(first, second, norm)
+
+    search = maximise(neighbours, change, exceeds=exceeds, examples=examples, seed=seed)
+    if not answered:
+        raise MechanismError(
+            f"query={_name(query)} raised on every data set tried, so nothing was measured. It {last_failure}"
+        )
+    return search, change
+
+
+def _answer(query: Callable[[Any], Any], data: Any) -> Any:
+    # A copy, so that a query that sorts its argument in place neither harms the pair nor looks random.
+    try:
+        return query(copy.deepcopy(data))
+    except Exception as error:
+        kind = type(error)
+        return Failed(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."), str(error))
+
+
+def _entries(answer: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """The numbers and other leaves of an answer, each with the way to it."""
+    if is_frame(answer):
+        rows = _labels(answer.index)
+        for place, column in enumerate(_labels(answer.columns)):
+            for row, cell in zip(rows, answer.iloc[:, place].tolist(), strict=True):
+                yield (*path, ("key", (row, column))), cell
+    elif is_series(answer):
+        for label, cell in zip(_labels(answer.index), answer.tolist(), strict=True):
+            yield (*path, ("key", label)), cell
+    elif isinstance(answer, Mapping):
+        for key, entry in answer.items():
+            yield from _entries(entry, (*path, ("key", key)))
+    elif isinstance(answer, AbstractSet):
+        for element in answer:
+            yield (*path, ("key", element)), 1
+    elif isinstance(answer, list | tuple) or (isinstance(answer, np.ndarray) and answer.ndim):
+        yield (*path, _LENGTH), str(len(answer))  # as text: sequences of different lengths do not compare
+        for place, entry in enumerate(answer):
+            yield from _entries(entry, (*path, ("place", place)))
+    else:
+        yield path, answer.item() if isinstance(answer, np.ndarray) else answer
+
+
+def _labels(index: Any) -> list[Any]:
+    """The labels of a pandas index; a label that occurs again gets its number, so that all are different."""
+    counts: dict[Any, int] = {}
+    labels = []
+    for label in index:
+        counts[label] = counts.get(label, 0) + 1
+        labels.append((label, counts[label]))
+    return labels
+
+
+def _absent(path: Path) -> Any:
+    return 0 if path and path[-1][0] == "key" else _MISSING
+
+
+def _gap(first: Any, second: Any) -> float:
+    if fingerprint(first) == fingerprint(second):
+        return 0.0
+    if not all(isinstance(entry, (*_REAL, complex, np.complexfloating)) for entry in (first, second)):
+        return math.inf
+    if first == second or (first != first and second != second):  # the same infinity, or NaN on both sides
+        return 0.0
+    try:
+        if all(isinstance(entry, _REAL) for entry in (first, second)):
+            # Exact: large integers and decimals lose their difference as floats, and unsigned ones wrap around.
+            return float(abs(_fraction(first) - _fraction(second)))
+        gap = abs(complex(first) - complex(second))
+    except (OverflowError, ValueError):  # an infinity or NaN is no fraction
+        return math.inf
+    return gap if math.isfinite(gap) else math.inf
+
+
+def _fraction(number: Any) -> Fraction:
+    if isinstance(number, np.generic):
+        number = number.item() if not isinstance(number, np.longdouble) else float(number)
+    return Fraction(number)
+
+
+def _array_gaps(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
+    if first.shape != second.shape:
+        return np.array([math.inf])
+    with np.errstate(invalid="ignore", over="ignore"):
+        gaps = np.abs(np.asarray(first, dtype=float) - np.asarray(second, dtype=float)).ravel()
+    same = ((first == second) | (np.isnan(first) & np.isnan(second))).ravel()
+    return np.where(same, 0.0, np.where(np.isfinite(gaps), gaps, math.inf))
+
+
+def _name(function: Any) -> str:
+    return function if isinstance(function, str) else getattr(function, "__qualname__", None) or shorten(function)
+
+
+def _pair_lines(pair: Pair) -> list[str]:
+    return [f"    data      = {source(pair.data)}", f"    neighbour = {source(pair.neighbour)}"]
