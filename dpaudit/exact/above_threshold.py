@@ -38,27 +38,27 @@ _LOG_2 = math.log(2.0)
 # Beyond 45 scales a Laplace distribution function is 0 or 1 up to 1.5e-20: the log-integrand is a straight line there.
 _REACH = 45.0
 _CELL = 4.0
+_FARTHEST = 1e15
 _NEGLIGIBLE = 48.0
 _CHUNK = 1 << 15
 _MOST_CLOSED = 60
-# The q-point Gauss-Legendre rule integrates exp(a x) on [-1, 1] with an error below a^(2q) 2^(2q+1) q!^4 / ((2q+1) (2q)!^3)
-# of its peak; _LARGEST_SLOPES holds the largest a for which that is 1e-15.
+
+
+@functools.cache
+def gauss_rule(order: int) -> tuple[Array, Array]:
+    """Gauss-Legendre nodes and weights on [-1, 1]."""
+    return np.polynomial.legendre.leggauss(order)
+
+
+def gauss_log_error(order: int) -> float:
+    """Log of C, where the rule integrates exp(a x) on [-1, 1] with an error of at most C a^(2 order) times its peak."""
+    q = order
+    return (2 * q + 1) * _LOG_2 + 4 * math.lgamma(q + 1) - math.log(2 * q + 1) - 3 * math.lgamma(2 * q + 1)
+
+
 _ORDERS = (3, 4, 5, 6, 8, 10, 12, 16)
-_LARGEST_SLOPES = np.array(
-    [
-        math.exp(
-            (
-                math.log(1e-15)
-                - (2 * q + 1) * _LOG_2
-                - 4 * math.lgamma(q + 1)
-                + math.log(2 * q + 1)
-                + 3 * math.lgamma(2 * q + 1)
-            )
-            / (2 * q)
-        )
-        for q in _ORDERS
-    ]
-)
+# The largest a for which each order is good to 1e-15.
+_LARGEST_SLOPES = np.array([math.exp((math.log(1e-15) - gauss_log_error(q)) / (2 * q)) for q in _ORDERS])
 
 
 def noise_scales(
@@ -135,13 +135,17 @@ def above_threshold_log_pmf(
     y = finite_array("answers", answers, ndim=1, empty=False)
     check_finite(threshold=threshold)
     b1, b2 = noise_scales(epsilon, threshold_scale, query_scale)
-    log_probabilities = _integrate(_Integrand((y - threshold) / b2, b2 / b1))
+    with np.errstate(over="ignore"):
+        u = (y - threshold) / b2
+    if not (np.abs(u) < _FARTHEST).all():
+        raise InvalidArgument(
+            f"answers holds {float(y[np.argmax(np.abs(u))])!r}, more than {_FARTHEST:g} noise scales from "
+            f"threshold={threshold!r}; floats that far cannot resolve the noise. Clip the answers."
+        )
+    log_probabilities = _integrate(_Integrand(u, b2 / b1))
     total = float(np.exp(log_probabilities).sum())
     if not abs(total - 1.0) < 1e-9:
-        raise LawError(
-            f"AboveThreshold on {y.size} answers with threshold_scale={b1} and query_scale={b2} adds up to {total!r}, not 1; "
-            "its scales are too far apart for double precision."
-        )
+        raise LawError(f"AboveThreshold with scales {b1} and {b2} on {y.size} answers adds up to {total!r}, not 1.")
     return log_probabilities
 
 
@@ -372,7 +376,7 @@ def _integrate(f: _Integrand) -> Array:
     # Sums relative to ``best`` do not overflow: on a cell of the plan no integrand exceeds it by more than exp(18).
     total = np.zeros(f.columns)
     for order, cells in plan:
-        nodes, weights = _gauss(order)
+        nodes, weights = gauss_rule(order) if order else (np.array([-1.0, 1.0]), np.empty(0))
         for rows, a, b in cells.batches(nodes.size):
             half = (cells.high[rows] - cells.low[rows])[:, None] / 2.0
             t = (cells.low[rows][:, None] + half * (1.0 + nodes)).ravel()
@@ -388,12 +392,6 @@ def _integrate(f: _Integrand) -> Array:
     falling = np.append(np.full(f.columns - 1, f.beta + 1.0), f.beta)
     total += np.exp(ends[0]) / rising + np.exp(ends[1]) / falling
     return best + np.log(total)
-
-
-@functools.cache
-def _gauss(order: int) -> tuple[Array, Array]:
-    """Nodes and weights on [-1, 1]; order 0 is the two ends, for a straight line."""
-    return np.polynomial.legendre.leggauss(order) if order else (np.array([-1.0, 1.0]), np.empty(0))
 
 
 def _mean_exponential(left: Array, right: Array) -> Array:

@@ -215,7 +215,7 @@ class LaplaceGaussian:
         return np.where(u > 0.0, inner, outer)
 
 
-def _check_scale(**named: float) -> None:
+def _check_scale(**named: Any) -> None:
     """Scales whose squares are numbers too."""
     check_positive(**named)
     for name, value in named.items():

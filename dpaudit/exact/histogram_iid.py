@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.special import gammaln
 
 from dpaudit.errors import InvalidArgument, LawError
-from dpaudit.exact.above_threshold import noise_scales
+from dpaudit.exact.above_threshold import gauss_log_error, gauss_rule, noise_scales
 from dpaudit.exact.histogram import as_quantile
 from dpaudit.validation import check_count, check_interval, check_open_unit
 
@@ -140,7 +140,7 @@ def _panels(left: float, right: float, b1: float, b2: float, tolerance: float) -
     for a, b in itertools.pairwise(edges.tolist()):
         # The rule of order q on a panel of half-width h converges as r^(-2q), r = s + sqrt(s^2 + 1), s = pi b2 / (2 h).
         s = math.pi * b2 / (b - a)
-        nodes, weights = _gauss(2 + math.ceil(_digits(a, b, b1, tolerance) / 2.0 / math.asinh(s)))
+        nodes, weights = gauss_rule(2 + math.ceil(_digits(a, b, b1, tolerance) / 2.0 / math.asinh(s)))
         yield (a + b + (b - a) * nodes) / 2.0, (b - a) / 2.0 * weights
 
 
@@ -148,8 +148,9 @@ def _cells(n: int, start: int, stop: int, threshold: float, b1: float, b2: float
     """Unit cells start, ..., stop - 1, in blocks; a block within reach of the first or last count is short."""
     parts = math.ceil(1.0 / b2)
     # Inside a cell the steepest part that matters rises like exp(6 z / b2).
-    order = next(q for q in range(2, 40) if _gauss_error(q, 3.0 / (b2 * parts)) < tolerance)
-    nodes, weights = _gauss(order)
+    rate = 3.0 / (b2 * parts)
+    order = next(q for q in range(2, 40) if gauss_log_error(q) + 2 * q * math.log(rate) < math.log(tolerance))
+    nodes, weights = gauss_rule(order)
     offsets = ((np.arange(parts)[:, None] + (1.0 + nodes) / 2.0) / parts).ravel()
     inside = np.tile(weights / (2.0 * parts), parts)
     while start < stop:
@@ -170,20 +171,6 @@ def _digits(left: float, right: float, b1: float, tolerance: float) -> float:
     return max(1.0, math.log(1.0 / tolerance) - min(abs(left), abs(right)) / b1)
 
 
-def _gauss_error(order: int, rate: float) -> float:
-    """Error of Gauss-Legendre for exp(rate x) on [-1, 1], relative to its peak."""
-    q = order
-    log_constant = (
-        (2 * q + 1) * math.log(2.0) + 4 * math.lgamma(q + 1) - math.log(2 * q + 1) - 3 * math.lgamma(2 * q + 1)
-    )
-    return math.exp(log_constant + 2 * q * math.log(rate))
-
-
-@functools.cache
-def _gauss(order: int) -> Rule:
-    return np.polynomial.legendre.leggauss(order)
-
-
 @functools.cache
 def _lattice_rule(size: int, degree: int) -> tuple[NDArray[np.intp], Array]:
     """Some of the integers 0, ..., size - 1, with positive weights that sum polynomials up to ``degree`` over all of them.
@@ -192,7 +179,7 @@ def _lattice_rule(size: int, degree: int) -> tuple[NDArray[np.intp], Array]:
     """
     everything = np.arange(size)
     for points in range(degree + 1, size // 2, 2):
-        wanted = (_gauss(points)[0] + 1.0) * size / 2.0 - 0.5
+        wanted = (gauss_rule(points)[0] + 1.0) * size / 2.0 - 0.5
         chosen = np.unique(np.rint(wanted).astype(np.intp))
         basis = np.polynomial.legendre.legvander((2.0 * everything + 1.0) / size - 1.0, degree)
         weights, _, found, _ = np.linalg.lstsq(basis[chosen].T, basis.sum(axis=0), rcond=None)
@@ -224,9 +211,9 @@ class _Search:
         """Distance from the count up to the lowest noisy threshold, in query scales."""
         return (self.threshold + float(self.z.min()) - count) / self.scale
 
-    def start(self, lo: int, counts: Array, pad: int) -> None:
+    def start(self, lo: int, counts: Array) -> None:
         """Begin with these Poisson weights of the counts lo, lo + 1, ... in every column."""
-        self.lo, self.rows, self.pad = lo, counts.size, pad
+        self.lo, self.rows = lo, counts.size
         self._allocate(np.repeat(counts[:, None], self.z.size, axis=1))
 
     def _allocate(self, columns: Array) -> None:
@@ -246,12 +233,13 @@ class _Search:
         """Convolve with the kernel that begins at ``jump``; keep the counts lo, ..., lo + rows - 1."""
         length = toeplitz.shape[1] - _TILE + 1
         tiles = -(-rows // _TILE)
-        start = self.pad + lo - jump - self.lo - (length - 1)
-        if max(start + tiles * _TILE + length, self.pad + tiles * _TILE) > self.buffers[0].shape[0]:
-            height = self.rows
-            self._allocate(np.vstack([self.columns, np.zeros((rows + length + 2 * _TILE, self.z.size))]))
-            self.used[0] = height
+        ahead = lo - jump - self.lo
+        if length > self.pad or self.pad + max(0, ahead) + tiles * _TILE + length > self.buffers[0].shape[0]:
+            columns = np.vstack([self.columns, np.zeros((rows + length + 2 * _TILE, self.z.size))])
+            self.pad = max(self.pad, length)
+            self._allocate(columns)
         source, target = self.buffers
+        start = self.pad + ahead - (length - 1)
         step, item = source.strides
         shape, strides = (tiles, _TILE + length - 1, source.shape[1]), (_TILE * step, step, item)
         windows = np.lib.stride_tricks.as_strided(source[start:], shape, strides, writeable=False)
@@ -309,7 +297,6 @@ def _propagate(n: int, below: Array, search: _Search, tolerance: float) -> Array
     means = n * np.diff(below, prepend=0.0)
     cut = tolerance / (10.0 * steps)
     kernel_cut = cut / (2.0 * math.pi * n + 1.0)
-    pad = max(_poisson(float(means.max()), kernel_cut)[1].size, 1)
     counts, lo = np.ones(1), 0
     mean, jump, kernel, toeplitz = -1.0, 0, np.ones(1), np.empty((0, 0))
     started = False
@@ -330,7 +317,7 @@ def _propagate(n: int, below: Array, search: _Search, tolerance: float) -> Array
         remaining = remaining / (moved @ remaining)
         begin = lo + jump + first
         if not started and search.nearest(begin + moved.size) < -math.log(cut):
-            search.start(lo, counts, pad)
+            search.start(lo, counts)
             started = True
         counts, lo = moved, begin
         if started:

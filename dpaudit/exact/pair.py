@@ -73,9 +73,10 @@ class DensityPair:
 
     def _with_peaks(self) -> Array:
         """The mesh with each row's place of largest log-ratio, so that no narrow excess falls between samples."""
-        best = np.argmax(self.at(self.x[:, 1:-1]), axis=1) + 1
-        rows = np.arange(best.size)
-        place, _ = peaks(self.at, self.x[rows, best - 1], self.x[rows, best + 1])
+        best = np.argmax(self.at(self.x), axis=1)
+        rows = np.flatnonzero((best > 0) & (best < self.x.shape[1] - 1))
+        place = self.x[:, 1].copy()
+        place[rows] = peaks(self.at, self.x[rows, best[rows] - 1], self.x[rows, best[rows] + 1])
         return np.sort(np.column_stack([self.x, place]), axis=1)
 
     def supremum(self) -> float:
@@ -107,9 +108,11 @@ class DensityPair:
 
     def log_sum_above(self, level: float, kernel: Kernel) -> float:
         """Log of the integral of the kernel where the log-ratio exceeds ``level``."""
-        above = log_ratio(self.p, self.q) > level
+        excess = log_ratio(self.p, self.q) - level
+        above = excess > 0.0
         row, left = np.nonzero(above[:, 1:] != above[:, :-1])
-        found = roots(lambda x: self.at(x) - level, self.x[row, left], self.x[row, left + 1], above[row, left + 1])
+        brackets = [values[row, left + shift] for values in (self.x, excess) for shift in (0, 1)]
+        found = roots(lambda x: self.at(x) - level, *brackets)
         edges = np.unique(np.concatenate([self.x[:, 0], self.x[-1:, -1], found]))
         low, high = edges[:-1], edges[1:]
         inside = self.at(low + 0.5 * (high - low)) > level
@@ -155,6 +158,9 @@ def log_density_sum(P: Continuous | None, Q: Continuous | None, kernel: Kernel) 
 def atom_pairs(P: Form, Q: Form) -> tuple[Array, Array]:
     """Log-masses under both laws of every point that is an atom of one of them."""
     points = {**dict.fromkeys(P.atoms), **dict.fromkeys(Q.atoms)}
-    first = np.array([P.log_point_mass(point) for point in points], dtype=np.float64)
-    second = np.array([Q.log_point_mass(point) for point in points], dtype=np.float64)
+    gridded = P.lattice is not None or Q.lattice is not None
+    first, second = (
+        np.array([law.log_point_mass(x) if gridded else law.atoms.get(x, -math.inf) for x in points], dtype=np.float64)
+        for law in (P, Q)
+    )
     return first, second

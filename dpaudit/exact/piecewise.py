@@ -43,6 +43,11 @@ class Pieces:
         """
         left = np.maximum(np.asarray(low, dtype=np.float64)[..., None], self.edges[:-1])
         right = np.minimum(np.asarray(high, dtype=np.float64)[..., None], self.edges[1:])
+        total: Array = np.logaddexp.reduce(self._log_parts(left, right), axis=-1)
+        return total
+
+    def _log_parts(self, left: Array, right: Array) -> Array:
+        """Log-mass of (left, right), one interval inside each piece."""
         steep = np.abs(self.slopes)
         top = np.where(self.slopes > 0.0, right, left)
         with np.errstate(invalid="ignore", divide="ignore"):
@@ -50,9 +55,7 @@ class Pieces:
             fall = np.where(steep == 0.0, 0.0, steep * width)
             size = np.where(steep == 0.0, np.log(width), np.log(-np.expm1(-fall)) - np.log(steep))
             peak = self.values + np.where(steep == 0.0, 0.0, self.slopes * (top - self.anchors))
-            terms = np.where(right > left, peak + size, -np.inf)
-        total: Array = np.logaddexp.reduce(terms, axis=-1)
-        return total
+            return np.where(right > left, peak + size, -np.inf)
 
     def continuous(self) -> Continuous:
         """The form that the divergences work with."""
@@ -79,9 +82,7 @@ class Pieces:
 
     def sample(self, size: int, rng: np.random.Generator) -> Array:
         """Draw a piece by its mass, then a point inside it by inverting its distribution function."""
-        masses = np.exp(
-            [float(self.log_mass(np.array(a), np.array(b))) for a, b in zip(self.edges, self.edges[1:], strict=False)]
-        )
+        masses = np.exp(self._log_parts(self.edges[:-1], self.edges[1:]))
         j = rng.choice(masses.size, size=size, p=masses / masses.sum())
         # 1 - U lies in (0, 1]: the logarithm below is finite.
         uniform = 1.0 - rng.random(size)

@@ -193,25 +193,36 @@ def graded(points: Sequence[float]) -> list[float]:
     return sorted(set(result))
 
 
-def peaks(f: LogFunction, low: Array, high: Array) -> tuple[Array, Array]:
-    """Golden-section search for a maximum of ``f`` in each bracket at once: its places and values."""
-    low, high = low.copy(), high.copy()
-    inner = high - _GOLDEN * (high - low)
-    outer = low + _GOLDEN * (high - low)
+def peaks(f: LogFunction, low: Array, high: Array) -> Array:
+    """Golden-section search for the place of a maximum of ``f`` in each bracket at once."""
+    inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
     at_inner, at_outer = f(inner), f(outer)
-    for _ in range(48):
+    for _ in range(38):
         left = at_inner >= at_outer
-        high, low = np.where(left, outer, high), np.where(left, low, inner)
-        inner, outer = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        at_inner, at_outer = f(inner), f(outer)
-    better = at_inner >= at_outer
-    return np.where(better, inner, outer), np.where(better, at_inner, at_outer)
+        low, high = np.where(left, low, inner), np.where(left, outer, high)
+        kept, value = np.where(left, inner, outer), np.where(left, at_inner, at_outer)
+        new = np.where(left, high - _GOLDEN * (high - low), low + _GOLDEN * (high - low))
+        at_new = f(new)
+        inner, outer = np.where(left, new, kept), np.where(left, kept, new)
+        at_inner, at_outer = np.where(left, at_new, value), np.where(left, value, at_new)
+    return np.where(at_inner >= at_outer, inner, outer)
 
 
-def roots(f: LogFunction, low: Array, high: Array, rising: NDArray[np.bool_]) -> Array:
-    """Bisection for a sign change of ``f`` in each bracket; ``rising`` where ``f`` is positive at the high end."""
-    for _ in range(64):
-        middle = low + 0.5 * (high - low)
-        above = f(middle) > 0.0
-        low, high = np.where(above == rising, low, middle), np.where(above == rising, middle, high)
-    return low + 0.5 * (high - low)
+def roots(f: LogFunction, low: Array, high: Array, at_low: Array, at_high: Array) -> Array:
+    """A sign change of ``f`` in each bracket at once, from its values at the ends, by the Illinois rule.
+
+    A secant that keeps the bracket; the value at an end that stays twice is halved, so that it moves. Where a value is
+    infinite the bracket is halved instead. The values at kinks come from the caller, as limits from inside.
+    """
+    x = low
+    for _ in range(100):
+        with np.errstate(invalid="ignore", over="ignore"):
+            secant = high - at_high * ((high - low) / (at_high - at_low))
+        x = np.where((secant > low) & (secant < high), secant, low + 0.5 * (high - low))
+        value = f(x)
+        if not ((np.abs(value) > 1e-14) & (high - low > 1e-15 * np.abs(x))).any():
+            break
+        above = (value > 0.0) == (at_high > 0.0)
+        at_low, at_high = np.where(above, 0.5 * at_low, value), np.where(above, value, 0.5 * at_high)
+        low, high = np.where(above, low, x), np.where(above, x, high)
+    return x

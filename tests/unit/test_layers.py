@@ -31,7 +31,12 @@ LAYER = {
     "baseline": 4,
     "config": 4,
     "collect": 4,
+    "rows": 4,
+    "journal": 4,
+    "running": 4.5,
+    "scaffold": 4,
     "cli": 5,
+    "__main__": 6,
     "pytest_plugin": 5,
 }
 # Inside one layer these may be used by the others of the layer.
