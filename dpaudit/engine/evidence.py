@@ -56,6 +56,7 @@ Counts: TypeAlias = NDArray[np.int64]
 SHRINKAGE = 0.7  # standard errors taken off an estimated advantage before it is acted upon
 RESERVE = 0.1  # share of the capital kept for experts that appear after the first bet
 LEAST_WEIGHT = 0.02  # a side whose weight is below this fraction of the other's does not bet
+MANY_CELLS = 64
 LARGEST_EPSILON = 300.0
 ISOTONIC_BETS = np.array([0.25, 0.5, 1.0])
 
@@ -108,6 +109,7 @@ class Record:
     past: Counts  # (2, cells): side D, side D'
     new: Counts  # (2, cells)
     ordered: bool
+    older: Counts  # the part of the past that was settled first, about a third of it
 
     def __post_init__(self) -> None:
         sizes = self.new.sum(axis=1)
@@ -117,19 +119,40 @@ class Record:
             raise DPAuditError("A cell count is negative; the partition and its counts do not belong together.")
 
     @cached_property
-    def orders(self) -> tuple[tuple[str, ...], NDArray[np.intp]]:
-        """Orders of the cells in which D grows heavier, by the past alone, with their names."""
+    def plans(self) -> tuple[Plan, ...]:
+        """How the cells may be ordered, by the past alone.
+
+        Cells in natural order; and cells by their likelihood ratio. With many cells the largest ratio of all is mostly noise,
+        so there the order comes from the older part of the past and what to bet on from the rest.
+        """
+        plans = []
+        by_ratio = Plan("sorted", sorted_order(self.past), self.past)
+        if self.past.shape[1] > MANY_CELLS:
+            recent = self.past - self.older
+            if self.older.sum(axis=1).min() > 0 and recent.sum(axis=1).min() > 0:
+                by_ratio = Plan("sorted", sorted_order(self.older), recent)
         if self.ordered:
-            return ("natural", "sorted"), np.stack([natural_order(self.past), sorted_order(self.past)])
-        return ("sorted",), sorted_order(self.past)[None]
+            plans.append(Plan("natural", natural_order(self.past), self.past))
+        return (*plans, by_ratio)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An order of the cells in which D grows heavier, and the counts that decide what to bet on."""
+
+    name: str
+    order: NDArray[np.intp]
+    counts: Counts  # (2, cells)
+
+    def pooled(self, new: Counts) -> tuple[Counts, Counts]:
+        """Deciding and new counts in this order, adjacent cells joined until the share of D increases."""
+        starts = self._starts
+        past, fresh = (np.add.reduceat(counts[:, self.order], starts, axis=1) for counts in (self.counts, new))
+        return past, fresh
 
     @cached_property
-    def pooled(self) -> tuple[Counts, Counts]:
-        """Past and new counts in natural order, adjacent cells joined until the share of D increases."""
-        order = natural_order(self.past)
-        starts = _pooled_blocks(self.past[:, order])
-        past, new = (np.add.reduceat(counts[:, order], starts, axis=1) for counts in (self.past, self.new))
-        return past, new
+    def _starts(self) -> NDArray[np.intp]:
+        return _pooled_blocks(self.counts[:, self.order])
 
 
 class Wealth:
@@ -167,7 +190,7 @@ class Wealth:
                 share = RESERVE / (self._late * (self._late + 1))
                 self._cash -= share
             self._share[key] = share
-            width = ISOTONIC_BETS.size if key[1] == "isotonic" else self.bets.size
+            width = ISOTONIC_BETS.size if key[1].startswith("isotonic") else self.bets.size
             self._experts[key] = np.zeros((len(self.points), width))
 
     def log_wealth(self) -> Floats:
@@ -192,10 +215,18 @@ def expert_gains(record: Record, points: Points, bets: Floats) -> Iterator[tuple
     """Log-gain of every expert in one round, shape (points, bet sizes). Bets use ``record.past`` alone."""
     if record.past.sum(axis=1).min() == 0 or record.past.shape[1] < 2:
         return
-    names, orders = record.orders
-    yield from zip(names, _two_sided_gains(record, orders, points, bets), strict=True)
-    if record.ordered and (points.delta == 0.0).any():
-        yield "isotonic", _isotonic_gain(record, points)
+    plans = record.plans
+    if all(plan.counts is record.past for plan in plans):
+        gains = _two_sided_gains(record.past, record.new, np.stack([plan.order for plan in plans]), points, bets)
+        yield from zip([plan.name for plan in plans], gains, strict=True)
+    else:
+        for plan in plans:
+            yield plan.name, _two_sided_gains(plan.counts, record.new, plan.order[None], points, bets)[0]
+    if (points.delta == 0.0).any():
+        for plan in plans:
+            # Ordering by the very counts that decide leaves nothing to pool: the bets would be plain overfitting.
+            if plan.name == "natural" or plan.counts is not record.past:
+                yield f"isotonic {plan.name}", _isotonic_gain(*plan.pooled(record.new), points)
 
 
 def natural_order(past: Counts) -> NDArray[np.intp]:
@@ -251,10 +282,10 @@ def choose_events(past: Counts, orders: NDArray[np.intp], points: Points) -> Cho
     variance = p * (1.0 - p) + (c * c)[:, None] * (q * (1.0 - q))
     score = (p - c[:, None] * q - points.delta[:, None]) * np.sqrt(float(totals.min()) / variance)
     best = np.argmax(score, axis=3)
-    at_best = best[..., None]
-    score = np.take_along_axis(score, at_best, axis=3)[..., 0] - SHRINKAGE
-    scale = np.sqrt(np.take_along_axis(variance, at_best, axis=3)[..., 0])
-    p, q = np.take_along_axis(heavy, best, axis=2), np.take_along_axis(light, best, axis=2)
+    side, row, point = np.ogrid[:2, : orders.shape[0], : len(points)]
+    score = score[side, row, point, best] - SHRINKAGE
+    scale = np.sqrt(variance[side, row, point, best])
+    p, q = heavy[side, row, best], light[side, row, best]
     centre = 0.5 * (q + np.maximum(p - points.delta, 0.0) / c)
     weight = np.maximum(score, 0.0) / scale
     better = score[0] >= score[1]
@@ -267,16 +298,36 @@ def choose_events(past: Counts, orders: NDArray[np.intp], points: Points) -> Cho
     return Choice(best[0] + 1, best[1] + 1, score[0], score[1], weight[0], weight[1], centre[0], centre[1])
 
 
-def _two_sided_gains(record: Record, orders: NDArray[np.intp], points: Points, bets: Floats) -> Floats:
+def plug_in_epsilon(past: Counts, orders: NDArray[np.intp], delta: float) -> tuple[float, float]:
+    """A cautious and a hopeful guess of the epsilon that the best event shows; guides the search, proves nothing.
+
+    The cautious one takes two standard errors off both probabilities and maximises over the events; the hopeful one puts
+    one standard error on, for that same event.
+    """
+    totals = past.sum(axis=1)
+    lower = np.cumsum(past[:, orders], axis=2)
+    upper = np.cumsum(past[:, orders[:, ::-1]], axis=2)
+    heavy = np.stack([upper[0], lower[1]]) / totals[:, None, None]
+    light = np.stack([upper[1], lower[0]]) / totals[::-1, None, None]
+    n = float(totals.min())
+    p_error = np.sqrt((heavy * (1.0 - heavy) + 1.0 / n) / n)
+    q_error = np.sqrt((light * (1.0 - light) + 1.0 / n) / n)
+    low = np.maximum(heavy - 2.0 * p_error - delta, 1e-12) / (light + 2.0 * q_error)
+    place = np.unravel_index(int(np.argmax(low)), low.shape)
+    high = max(float((heavy + p_error)[place]) - delta, 1e-12) / max(float((light - q_error)[place]), 1.0 / n)
+    return math.log(float(low[place])), math.log(high)
+
+
+def _two_sided_gains(past: Counts, new: Counts, orders: NDArray[np.intp], points: Points, bets: Floats) -> Floats:
     """Log-gains, shape (orders, points, bet sizes)."""
-    choice = choose_events(record.past, orders, points)
+    choice = choose_events(past, orders, points)
     rows = np.arange(orders.shape[0])[:, None]
     w_right, w_left = choice.right_weight, choice.left_weight
-    from_above = np.cumsum(record.new[:, orders[:, ::-1]], axis=2)
-    from_below = np.cumsum(record.new[:, orders], axis=2)
+    from_above = np.cumsum(new[:, orders[:, ::-1]], axis=2)
+    from_below = np.cumsum(new[:, orders], axis=2)
     in_right = np.where(w_right > 0.0, from_above[:, rows, choice.right - 1], 0)
     in_left = np.where(w_left > 0.0, from_below[:, rows, choice.left - 1], 0)
-    outside = int(record.new[0].sum()) - in_right - in_left
+    outside = int(new[0].sum()) - in_right - in_left
 
     c, delta = points.ratio, points.delta
     m1 = w_right * (c * choice.right_centre + delta) - w_left * c * choice.left_centre
@@ -293,11 +344,10 @@ def _two_sided_gains(record: Record, orders: NDArray[np.intp], points: Points, b
     return np.asarray(np.einsum("sop,sopk->opk", counts, gains))
 
 
-def _isotonic_gain(record: Record, points: Points) -> Floats:
+def _isotonic_gain(past: Counts, new: Counts, points: Points) -> Floats:
     """Gains of the isotonic expert; points with delta > 0, where its factors are no valid bets, keep their stake."""
     gain = np.zeros((len(points), ISOTONIC_BETS.size))
     pure = np.flatnonzero(points.delta == 0.0)
-    past, new = record.pooled
     predicted = (past[0] + 0.5) / (past[0] + past[1] + 1.0)
     most = (1.0 / (1.0 + np.exp(-points.epsilon[pure])))[:, None]
     of_d = predicted / np.clip(predicted, 1.0 - most, most)

@@ -49,6 +49,8 @@ class Learner:
     views: tuple[View, ...] = ()
     labels: dict[int, str] = field(default_factory=dict)
     _past: list[Counts] = field(default_factory=list)
+    _older: list[Counts] = field(default_factory=list)
+    _snapshot: list[Counts] = field(default_factory=list)
     _kept: list[Sides] = field(default_factory=list)
     _rows: int = 0
     _rebuild_at: int = 0
@@ -73,11 +75,12 @@ class Learner:
     def settle(self, settled: Settled, size: int) -> tuple[Record, ...]:
         """Turn a round into records (bets from the past, counts from the round), and only then learn from it."""
         records = tuple(
-            Record(view.name, past, new, view.ordered)
-            for view, past, new in zip(self.views, self._past, settled.counts, strict=True)
+            Record(view.name, past, new, view.ordered, older)
+            for view, past, new, older in zip(self.views, self._past, settled.counts, self._older, strict=True)
         )
         self.seen += size
         self._past = [past + new for past, new in zip(self._past, settled.counts, strict=True)]
+        self._age()
         for batch in settled.learn:
             self.labels.update(batch.labels)
         if self.wanted() and len(settled.learn[0]):
@@ -96,6 +99,17 @@ class Learner:
         built = self.build(sides)
         self.views = tuple(view for view, _ in built)
         self._past = [past for _, past in built]
+        half = len(sides[0]) // 2
+        # Scores were fitted on the first half, and are counted from the middle on.
+        first = tuple(batch.rows(slice(half)) for batch in sides)
+        middle = tuple(batch.rows(slice(half, half + half // 2)) for batch in sides)
+        self._older = [_count(view, middle if isinstance(view, ScoreView) else first) for view in self.views]
+        self._snapshot = list(self._past)
+
+    def _age(self) -> None:
+        """Keep "older" between a quarter and a half of the past."""
+        if self._past and self._past[0].sum() >= 2 * self._snapshot[0].sum():
+            self._older, self._snapshot = self._snapshot, list(self._past)
 
     def _add_records(self, repeats: Sequence[tuple[int, Any, int, str]]) -> None:
         """Give newly repeated outputs a cell; what was counted of them moves out of "everything else"."""
@@ -118,6 +132,10 @@ class Learner:
             other = np.maximum(past[:, -1:] - moved.sum(axis=1, keepdims=True), 0)
             known = np.concatenate([past[:, :-1], moved], axis=1)[:, order]
             self._past[place] = np.concatenate([known, other], axis=1)
+            # What is older cannot be told for the new cells: it counts as "everything else".
+            for kept in (self._older, self._snapshot):
+                known = np.concatenate([kept[place][:, :-1], np.zeros_like(moved)], axis=1)[:, order]
+                kept[place] = np.concatenate([known, np.minimum(kept[place][:, -1:], other)], axis=1)
             grown = RecordView(Table(keys[order]), texts, view.floats)
             self.views = (*self.views[:place], grown, *self.views[place + 1 :])
 
@@ -194,5 +212,5 @@ def _score_views(sides: Sides, resolution: int, *, boosted: bool) -> list[tuple[
     return built
 
 
-def _count(view: View, sides: Sides) -> Counts:
+def _count(view: View, sides: Sequence[Encoded]) -> Counts:
     return np.stack([view.count(Block(batch)) for batch in sides])

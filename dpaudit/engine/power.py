@@ -14,7 +14,7 @@ import math
 import numpy as np
 
 from dpaudit.claims import Claim
-from dpaudit.engine.evidence import RESERVE, Floats, Points, bet_sizes
+from dpaudit.engine.evidence import LARGEST_EPSILON, RESERVE, Floats, Points, bet_sizes
 from dpaudit.engine.family import points_of
 
 MASSES = (0.5, 0.1, 0.01, 0.001)
@@ -49,8 +49,8 @@ def detectable_epsilon(
 
 def _margin(points: Points, index: int, bets: Floats, mass: float, epsilon: float, per_side: float) -> float:
     """Mean minus ``SPREADS`` standard deviations of the log-wealth, for the best bet size."""
-    c, delta = math.exp(points.epsilon[index]), float(points.delta[index])
-    p, q = min(mass + delta, 1.0), mass * math.exp(-epsilon)
+    c, delta = float(points.ratio[index]), float(points.delta[index])
+    p, q = min(mass + delta, 1.0), mass * math.exp(-min(epsilon, LARGEST_EPSILON))
     if p <= c * q + delta:
         return -math.inf
     centre = 0.5 * (q + max(p - delta, 0.0) / c)

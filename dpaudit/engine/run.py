@@ -30,6 +30,7 @@ from dpaudit.neighbours import Neighbours, Pair, check_relation
 from dpaudit.validation import shorten
 from dpaudit.values import fingerprint
 
+PROBE_CHARGE = 260
 FEWEST_FOR_A_PROBE = 1000  # smaller budgets are spent on the audit alone
 FROM_ZERO = 0.1  # what must be detectable where the claim is epsilon = 0
 MEANT_FOR_A_PAIR = 400  # samples below which a further pair in the pool is not worth its share
@@ -106,6 +107,7 @@ class Run:
             samples=self.options.samples,
             complete=complete,
             build=self.build,
+            for_bound=self.options.until == "budget",
         )
         self.trajectory: list[tuple[int, float]] = []
         self.drift = Drift()
@@ -119,7 +121,7 @@ class Run:
         found = probe(self.sampler, pair.data, pair.neighbour, self.entropy, self.deadline)
         self.reproducible = found.reproducible
         self.raised_in_probe = found.raised
-        self.drawn += found.samples
+        self.drawn += PROBE_CHARGE  # a fixed amount: how much was drawn depends on the clock
         self._check_untouched(pair)
 
     def _check_untouched(self, pair: Pair) -> None:
@@ -133,8 +135,8 @@ class Run:
         options = self.options
         with Progress(self.name, options.samples, self.log_threshold, wanted=options.progress) as progress:
             while True:
-                candidate = self.campaign.next_candidate()
-                size = min(candidate.next_size(), (options.samples - self.drawn) // 2)
+                candidate, leading = self.campaign.next_candidate(self.drawn / options.samples)
+                size = min(candidate.next_size(leading=leading), (options.samples - self.drawn) // 2)
                 if size < 1:
                     return StoppedBy.SAMPLES
                 task = self._task(candidate, size)
@@ -319,6 +321,8 @@ class Run:
             seconds=max(2.0, 2.0 * (time.monotonic() - self.started)),
             origin=self.source,
         )
+        if witness is None:
+            self.messages.append("No witness: time ran out, or a call failed, while a small example was being sought.")
         return witness, looker.drawn
 
     def _witness_deadline(self) -> float | None:

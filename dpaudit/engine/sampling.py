@@ -69,7 +69,7 @@ class Sampler:
         with _time_limit(self.timeout, size):
             try:
                 outputs = self.mechanism.sample(data, size, rng)
-            except DPAuditError:
+            except MechanismError:
                 raise
             except Exception as error:
                 raise BatchRaised(f"{type(error).__name__}: {error}") from error
@@ -83,8 +83,8 @@ class Sampler:
             if self.timeout_is_output:
                 return Raised("TimeoutError", "took longer than the time-out")
             raise
-        except DPAuditError:
-            raise
+        except MechanismError:
+            raise  # it broke the protocol; any other error is what the caller of a release sees
         except Exception as error:
             return Raised.from_exception(error)
         return checked_outputs(outputs, 1)[0]
@@ -276,7 +276,6 @@ class Probe:
     """What a few draws, on which nothing is ever bet, told about the mechanism."""
 
     reproducible: bool
-    samples: int
     raised: float  # share of the releases that raised
 
 
@@ -315,7 +314,7 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: f
             "so they are not independent. Draw from the `rng` that is handed in."
         )
     raised = np.mean([raised_share(drawn), raised_share(other_side)])
-    return Probe(_same(drawn, again), 4 * size + 4, float(raised))
+    return Probe(_same(drawn, again), float(raised))
 
 
 def _traceback(mechanism: Mechanism, data: Any, seed: np.random.SeedSequence) -> str:

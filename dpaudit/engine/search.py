@@ -23,6 +23,7 @@ from dpaudit.engine.evidence import (
     bet_sizes,
     choose_events,
     natural_order,
+    plug_in_epsilon,
     sorted_order,
 )
 from dpaudit.engine.family import parameter_grid
@@ -34,7 +35,12 @@ SMALLEST_ROUND = 50
 GROWTH = 0.15  # a round adds this share to what a pair has seen,
 LATE_GROWTH = 0.5  # and this share once it has seen so many outputs that a late stop matters less than many rounds
 LARGE = 50_000
+LEADERS_SHARE = 3  # outputs of the leading pair for each output of all others
+EXPLORE = 0.3
+HOPE = 10.0  # doubt about the epsilon of a pair after one output, for events of a few percent
 ANCHORS_AT_ONCE = 16
+NEGLIGIBLE = 10.0  # so much less log-wealth than the richest pair adds nothing
+MOST_RELEVANT = 8
 
 
 @dataclass
@@ -48,29 +54,46 @@ class Candidate:
     learner: Learner
     rounds: int = 0
     log_wealth: float = 0.0
+    _index: tuple[float, float] | None = None
 
     @property
     def seen(self) -> int:
         """Outputs of each side settled so far."""
         return self.learner.seen
 
-    def next_size(self) -> int:
-        """Outputs of each side in its next round."""
+    def next_size(self, *, leading: bool) -> int:
+        """Outputs of each side in its next round. A pair that is only explored needs no fine stopping."""
         if not self.rounds:
             return FIRST_ROUND
-        growth = GROWTH if self.seen < LARGE else LATE_GROWTH
+        growth = GROWTH if leading and self.seen < LARGE else LATE_GROWTH
         return max(SMALLEST_ROUND, math.ceil(growth * self.seen))
 
-    def promise(self, points: Points) -> float:
-        """Upper confidence index: the best advantage seen, in standard deviations of one output, plus 1 / sqrt(seen)."""
-        if not self.seen:
-            return math.inf
-        best = -math.inf
-        for past, ordered in self.learner.past_counts():
-            orders = [sorted_order(past), natural_order(past)] if ordered else [sorted_order(past)]
-            choice = choose_events(past, np.stack(orders), points)
-            best = max(best, float(choice.right_score.max()), float(choice.left_score.max()))
-        return (best + 1.0) / math.sqrt(self.seen)
+    def index(self, points: Points, *, bound: bool) -> tuple[float, float]:
+        """Lower and upper confidence index of the pair, computed anew only after a round.
+
+        To refute the claim: the best advantage seen, in standard deviations of one output, less and plus 1 / sqrt(seen). For
+        the best bound: a cautious and a hopeful guess of its epsilon.
+        """
+        if self._index is None:
+            low, high = -math.inf, -math.inf
+            for past, ordered in self.learner.past_counts():
+                orders = np.stack([sorted_order(past), natural_order(past)] if ordered else [sorted_order(past)])
+                if bound:
+                    guess = plug_in_epsilon(past, orders, float(points.delta.min()))
+                else:
+                    choice = choose_events(past, orders, points)
+                    best = max(float(choice.right_score.max()), float(choice.left_score.max()))
+                    guess = ((best - 1.0) / math.sqrt(self.seen), (best + 1.0) / math.sqrt(self.seen))
+                low, high = max(low, guess[0]), max(high, guess[1])
+            # Rare events, where epsilon is largest, show late: doubt is for all events, not for the best one so far.
+            self._index = (low, max(high, 0.0) + HOPE / math.sqrt(self.seen) if bound else high)
+        return self._index
+
+    def settled(self, log_wealth: float | None) -> None:
+        """A round was booked."""
+        self._index = None
+        if log_wealth is not None:
+            self.log_wealth = log_wealth
 
 
 class Campaign:
@@ -85,11 +108,13 @@ class Campaign:
         samples: int,
         complete: bool,
         build: Builder,
+        for_bound: bool = False,
     ) -> None:
         self.claim = claim
         self.points = points
         self.bets = bet_sizes(samples)
         self.build = build
+        self.for_bound = for_bound
         self._reserve = 0.0 if complete else 0.5
         self._late = 0
         self.candidates: list[Candidate] = []
@@ -112,18 +137,37 @@ class Campaign:
             raise AssertionError("a complete list of pairs has nothing set aside for proposals")
         return self._add(pair, math.log(share))
 
-    def next_candidate(self) -> Candidate:
-        """The most promising pair; pairs never sampled come first, in their order."""
+    def next_candidate(self, spent: float = 0.0) -> tuple[Candidate, bool]:
+        """The pair to sample next, and whether it is in the lead.
+
+        Pairs never sampled come first, in their order. Then most samples go to the pair with the best lower confidence index
+        (of equal pairs the one sampled most, because evidence does not add up across pairs), the rest to the pair with the
+        best upper one. For a bound the exploration comes first, while less than ``EXPLORE`` of the budget is ``spent``.
+        """
+        for candidate in self.candidates:
+            if not candidate.rounds:
+                return candidate, False
         if len(self.candidates) == 1:
-            return self.candidates[0]
-        return max(self.candidates, key=lambda candidate: (candidate.promise(self.points), -candidate.number))
+            return self.candidates[0], True
+        index = {c.number: c.index(self.points, bound=self.for_bound) for c in self.candidates}
+        leader = max(self.candidates, key=lambda c: index[c.number][0])
+        others = [candidate for candidate in self.candidates if candidate is not leader]
+        if self.for_bound:
+            # Explore evenly among the pairs that may still be the best, then commit.
+            alive = [c for c in self.candidates if index[c.number][1] >= index[leader.number][0]]
+            return (min(alive, key=lambda c: c.seen), False) if spent < EXPLORE else (leader, True)
+        if leader.seen < LEADERS_SHARE * sum(candidate.seen for candidate in others):
+            return leader, True
+        return max(others, key=lambda c: index[c.number][1]), False
 
     def settle(self, candidate: Candidate, records: tuple[Record, ...]) -> float:
         """Book one round and return the log-wealth of the whole campaign against the claim."""
-        if records:
-            self.timeline.append((candidate.number, records))
-            # A claim of several points is refuted by their average.
-            candidate.log_wealth = _log_mean(candidate.wealth.settle(records))
+        if not records:
+            candidate.settled(None)
+            return self.log_wealth()
+        self.timeline.append((candidate.number, records))
+        # A claim of several points is refuted by their average.
+        candidate.settled(_log_mean(candidate.wealth.settle(records)))
         return self.log_wealth()
 
     def log_wealth(self) -> float:
@@ -179,21 +223,32 @@ class Campaign:
             reached = interval.anchor
         return reached
 
+    def _relevant(self) -> list[Candidate]:
+        """The pairs that can carry a bound: the most sampled ones, and those whose wealth counts.
+
+        Leaving out the others counts their wealth as zero, so the bound can only fall, whatever the choice depends on.
+        """
+        most = sorted(self.candidates, key=lambda candidate: -candidate.seen)[:2]
+        top = max(candidate.log_share + candidate.log_wealth for candidate in self.candidates)
+        rich = [c for c in self.candidates if c.log_share + c.log_wealth > top - NEGLIGIBLE]
+        return [c for c in self.candidates if c in most or c in rich][:MOST_RELEVANT]
+
     def _timeline_wealth(self, points_at: Callable[[float], Points], values: list[float]) -> Floats:
-        """Log-wealth of the campaign against each value, after each settled round: shape (rounds, values)."""
+        """Log-wealth of the relevant pairs against each value, after each of their rounds: shape (rounds, values)."""
         grids = [points_at(value) for value in values]
         width = len(grids[0])
         points = Points(np.concatenate([g.epsilon for g in grids]), np.concatenate([g.delta for g in grids]))
-        shares = np.array([candidate.log_share for candidate in self.candidates])
-        current = np.zeros((len(self.candidates), len(values)))
-        wealth = {candidate.number: Wealth(points, self.bets) for candidate in self.candidates}
-        lines = np.empty((len(self.timeline), len(values)))
-        aside = self._set_aside()
-        for row, (number, records) in enumerate(self.timeline):
+        relevant = self._relevant()
+        place = {candidate.number: row for row, candidate in enumerate(relevant)}
+        current = np.array([[candidate.log_share] * len(values) for candidate in relevant])
+        wealth = {candidate.number: Wealth(points, self.bets) for candidate in relevant}
+        timeline = [(number, records) for number, records in self.timeline if number in place]
+        lines = np.empty((len(timeline), len(values)))
+        for row, (number, records) in enumerate(timeline):
             settled = wealth[number].settle(records).reshape(len(values), width)
-            current[number - 1] = np.logaddexp.reduce(settled, axis=1) - math.log(width)
-            total = np.logaddexp.reduce(shares[:, None] + current, axis=0)
-            lines[row] = np.logaddexp(total, aside[0]) if aside else total
+            own = np.logaddexp.reduce(settled, axis=1) - math.log(width)
+            current[place[number]] = relevant[place[number]].log_share + own
+            lines[row] = np.logaddexp.reduce(current, axis=0)
         return lines
 
 

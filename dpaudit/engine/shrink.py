@@ -65,7 +65,7 @@ class Looker:
         candidate = campaign.candidates[0]
         spent = 0
         while True:
-            size = min(candidate.next_size(), (samples - spent) // 2)
+            size = min(candidate.next_size(leading=True), (samples - spent) // 2)
             if size < 1:
                 return None
             learner = candidate.learner
