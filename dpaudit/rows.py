@@ -6,6 +6,7 @@ The text is parsed, never evaluated: calls of a few Hypothesis strategies with l
 from __future__ import annotations
 
 import ast
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -45,19 +46,25 @@ def parse_rows(text: str) -> SearchStrategy[Any]:
     from hypothesis.errors import HypothesisException
     from hypothesis.strategies import SearchStrategy
 
-    try:
-        tree = ast.parse(text, mode="eval")
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise InvalidArgument(f"rows={text!r} is not an expression ({error}). Write e.g. integers(0, 10).") from None
-    try:
-        made = _value(tree.body, text)
-        if not isinstance(made, SearchStrategy):
-            raise InvalidArgument(f"rows={text!r} must be a strategy such as integers(0, 10), not a plain value.")
-        made.validate()
-    except (HypothesisException, TypeError, ValueError, RecursionError) as error:
-        if isinstance(error, InvalidArgument):
-            raise
-        raise InvalidArgument(f"rows={text!r}: {error}") from None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about escapes in the text, or arguments that Hypothesis will refuse one day
+        try:
+            tree = ast.parse(text.strip(), mode="eval")
+        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            raise InvalidArgument(
+                f"rows={text!r} is not an expression ({error}). Write e.g. integers(0, 10)."
+            ) from None
+        try:
+            made = _value(tree.body, text)
+            if not isinstance(made, SearchStrategy):
+                raise InvalidArgument(f"rows={text!r} must be a strategy such as integers(0, 10), not a plain value.")
+            made.validate()
+            if made.is_empty:
+                raise InvalidArgument(f"rows={text!r} has no value at all.")
+        except (HypothesisException, TypeError, ValueError, OverflowError, RecursionError) as error:
+            if isinstance(error, InvalidArgument):
+                raise
+            raise InvalidArgument(f"rows={text!r}: {error or type(error).__name__}") from None
     return made
 
 

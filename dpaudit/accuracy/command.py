@@ -330,9 +330,9 @@ def _region(args: argparse.Namespace, theorem: Any) -> dict[str, Any]:
     region: dict[str, Any] = {}
     for name, text in _given(args, theorem).items():
         if ":" in text:
-            region[name] = Range.parse(text)
             for end in text.split(":"):
                 _value(theorem, name, end)
+            region[name] = Range.parse(text)
         elif name == "offsets":
             region[name] = [_value(theorem, name, text)]
         else:

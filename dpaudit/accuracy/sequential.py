@@ -84,8 +84,9 @@ class MeanConfidence:
 
 def log_wealth(x: Real, m: float) -> float:
     """Log of the average wealth of the bettors on "the mean of x exceeds m"."""
-    with np.errstate(divide="ignore"):  # a zero draw against the stake 1 would lose all; stakes stay below 1
-        each = np.array([np.sum(np.log1p(c * (x / m - 1.0))) for c in STAKES])
+    gain = x / m - 1.0
+    # Stakes stay below 1, so that no draw loses everything and every logarithm is finite.
+    each = np.log1p(np.multiply.outer(STAKES, gain)).sum(axis=1)
     return float(np.logaddexp.reduce(each) - np.log(STAKES.size))
 
 

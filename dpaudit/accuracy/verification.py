@@ -121,13 +121,18 @@ class _Run:
     monte_carlo: int = 0
     spent: float = 0.0
 
+    @property
+    def expired(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() > self.deadline
+
     def row(self, point: Mapping[str, Any]) -> Row | None:
         """Evaluate, or recall; ``None`` once the time is up."""
         complete = self.theorem.complete(point)
         key = tuple(complete[name] for name in self.theorem.parameters)
         if key in self.rows:
             return self.rows[key]
-        if time.monotonic() > self.deadline:
+        if self.expired:
             return None
         bound = self.form.bound(**complete)
         silent = not bound.applies or bound.vacuous or math.isnan(bound.value)
@@ -150,7 +155,7 @@ class _Run:
 
 
 def _silent_status(bound: Bound) -> Status:
-    return Status.VACUOUS if bound.vacuous else Status.NOT_APPLICABLE
+    return Status.VACUOUS if bound.applies and bound.vacuous else Status.NOT_APPLICABLE
 
 
 def verify(
@@ -250,6 +255,10 @@ def _as_strategy(theorem: Theorem, region: Any) -> SearchStrategy[Point] | None:
     raise InvalidArgument(f"where={region!r} must be a grid, a region, points, or a Hypothesis strategy of points.")
 
 
+class _TimeUp(Exception):
+    """Ends a search that has found nothing; one that has found something goes on to what it knows, and rounds it."""
+
+
 def _search(run: _Run, strategy: SearchStrategy[Point], points: int, seed: int) -> Row | None:
     """Hypothesis draws points, is told how near to a violation each comes, and shrinks what it finds."""
     import hypothesis
@@ -257,11 +266,14 @@ def _search(run: _Run, strategy: SearchStrategy[Point], points: int, seed: int) 
     from dpaudit._hypothesis import smallest
 
     first: list[Point] = []
+    seen: set[Status] = set()
 
     def violated(point: Point) -> bool:
         if not first:
             first.append(point)
-        row = None if run.form.hopeless(run.theorem.complete(point)) else run.row(point)
+        if run.expired and Status.VIOLATED not in seen:
+            raise _TimeUp
+        row = None if not run.expired and run.form.hopeless(run.theorem.complete(point)) else run.row(point)
         if row is None or row.status is Status.NOT_APPLICABLE:
             # A point that says nothing should not count as one of the examples, but one example there must be.
             if point != first[0]:
@@ -269,9 +281,13 @@ def _search(run: _Run, strategy: SearchStrategy[Point], points: int, seed: int) 
             return False
         if row.truth is not None and math.isfinite(row.excess):
             hypothesis.target(row.excess)
+        seen.add(row.status)
         return row.status is Status.VIOLATED
 
-    found = smallest(strategy, violated, examples=points, seed=seed, guided=True)
+    try:
+        found = smallest(strategy, violated, examples=points, seed=seed, guided=True)
+    except _TimeUp:
+        return None
     return None if found is None else run.row(found)
 
 

@@ -23,8 +23,8 @@ from dpaudit.anonymity.distances import Array, Comparison, Distance, check_exact
 from dpaudit.anonymity.hierarchy import Hierarchy
 from dpaudit.anonymity.measure import Measure, Sense, compare_classes, decided, worst_of
 from dpaudit.anonymity.measures import as_distance
-from dpaudit.anonymity.reference_set import Counts, best_common_reference, best_reference
-from dpaudit.anonymity.table import Column, Table
+from dpaudit.anonymity.reference_set import Counts, best_common_reference, best_reference, is_homogeneous
+from dpaudit.anonymity.table import Column, Table, by_value
 from dpaudit.errors import InvalidArgument
 from dpaudit.validation import check_choice, check_count
 
@@ -54,9 +54,9 @@ def n_epsilon_closeness(
     metric = _checked(table, n, distance, exact)
 
     def closeness(seen: Table, column: Column) -> Measure:
-        per_class, reference = _by_class(compare_classes(seen, column), column, n, metric, require_superset, exact)
+        per_class, best = _by_class(compare_classes(seen, column), n, metric, require_superset, exact)
         name = f"({n}, epsilon)-closeness ({metric.name})" + (", containing the class" if require_superset else "")
-        return decided(name, Sense.AT_MOST, seen, per_class, column=column, reference=reference)
+        return decided(name, Sense.AT_MOST, seen, per_class, column=column, reference=_named(column, best))
 
     return worst_of(table, attribute, False, closeness)
 
@@ -71,6 +71,9 @@ def partition_closeness(
     exact: bool = False,
 ) -> Measure:
     """Return the smallest epsilon for which one reference set of at least n records serves all classes.
+
+    The set is found by mixed-integer programming, so epsilon may exceed the least by the solver's gap, 1e-6 over the size
+    of the set; it is always the true value of the set returned.
 
     With ``require_superset`` the set contains every class, so it is the table, and the result is t-closeness.
 
@@ -166,35 +169,62 @@ def _one(classes: Comparison, value: NDArray[np.intp], weight: Counts, reference
     return Comparison(row, value, weight, reference, classes.domain, exact, classes.order)
 
 
-def _by_class(
-    classes: Comparison, column: Column, n: int, metric: Distance, superset: bool, exact: bool
-) -> tuple[Array, dict[Any, int]]:
-    """Return each class's smallest epsilon, and the reference set of the worst."""
-    counts = column.counts
-    zero = Fraction(0) if exact else 0.0
-    per_class = np.full(classes.rows, zero, dtype=object if exact else np.float64)
+def _by_class(classes: Comparison, n: int, metric: Distance, superset: bool, exact: bool) -> tuple[Array, Counts]:
+    """Return each class's smallest epsilon, and the counts of a best reference set of the worst."""
+    counts, merged = classes.reference, is_homogeneous(metric)
+    per_class = np.empty(classes.rows, dtype=object if exact else np.float64)
     known: dict[tuple[bytes, bytes], Any] = {}
-    worst: Any = -1
-    reference: dict[Any, int] = {}
     for index, value, weight in _rows(classes):
         unit = weight // np.gcd.reduce(weight)
-        copies = int((counts[value] // unit).min())
-        if copies * unit.sum() >= n:  # enough copies of the class's own proportions: distance zero
-            best = np.zeros_like(counts) if worst < 0 else None
-            if best is not None:
-                best[value] = copies * unit
-        else:
-            key = (value.tobytes(), (weight if superset else unit).tobytes())
-            best = None
-            if key not in known:
-                held = np.zeros_like(counts)
-                held[value] = weight
-                best = best_reference(held, counts, n, metric, classes, superset=superset)
-                known[key] = metric.per_row(_one(classes, value, weight, best, exact))[0]
-            per_class[index] = known[key]
-        if best is not None and per_class[index] > worst:
-            worst, reference = per_class[index], _named(column, best)
-    return per_class, reference
+        own, other = (weight if superset else unit), (counts[value] if merged else value)
+        if merged:  # neither names nor the values outside the class matter: the same counts are the same problem
+            order = np.lexsort((other, own))
+            own, other = own[order], other[order]
+        key = own.tobytes(), other.tobytes()
+        if key not in known:
+            if _copies(counts, value, unit).sum() >= n:
+                known[key] = Fraction(0) if exact else 0.0
+            else:
+                problem, best = _nearest(classes, value, weight, n, metric, superset, merged)
+                known[key] = metric.per_row(replace(problem, reference=best, exact=exact))[0]
+        per_class[index] = known[key]
+    worst = int(np.argmax(per_class))
+    _, value, weight = next(itertools.islice(_rows(classes), worst, None))
+    reference = np.zeros_like(counts)
+    if per_class[worst] == 0:
+        reference[value] = _copies(counts, value, weight // np.gcd.reduce(weight))
+        if reference.sum() >= n:
+            return per_class, reference
+    _, best = _nearest(classes, value, weight, n, metric, superset, merged)
+    return per_class, _spread(best, value, counts) if merged else best
+
+
+def _copies(counts: Counts, value: NDArray[np.intp], unit: Counts) -> Counts:
+    """Return the largest set with exactly the proportions of the class: it is at distance zero."""
+    return np.asarray(unit * (counts[value] // unit).min())
+
+
+def _nearest(
+    classes: Comparison, value: NDArray[np.intp], weight: Counts, n: int, metric: Distance, superset: bool, merged: bool
+) -> tuple[Comparison, Counts]:
+    """Return the class's problem, over its own values and one for all others if ``merged``, and the best counts."""
+    problem = _one(classes, value, weight, classes.reference, False)
+    if merged:
+        own = classes.reference[value]
+        available = np.append(own, classes.reference.sum() - own.sum())
+        problem = Comparison(problem.row, np.arange(len(value)), weight, available, range(len(available)))
+    held = np.zeros_like(problem.reference)
+    held[problem.value] = weight
+    return problem, best_reference(held, problem.reference, n, metric, problem, superset=superset)
+
+
+def _spread(best: Counts, value: NDArray[np.intp], counts: Counts) -> Counts:
+    """Return counts over all values: what the merged one got is taken from the first that have it."""
+    others = counts.copy()
+    others[value] = 0
+    full = np.asarray(np.clip(best[-1] - (np.cumsum(others) - others), 0, others))
+    full[value] = best[:-1]
+    return full
 
 
 def _distinct_rows(classes: Comparison) -> Counts:
@@ -210,7 +240,8 @@ def _distinct_rows(classes: Comparison) -> Counts:
 
 
 def _named(column: Column, counts: Counts) -> dict[Any, int]:
-    return {column.values[code]: int(counts[code]) for code in np.flatnonzero(counts)}
+    codes = np.flatnonzero(counts)
+    return by_value((column.values[code] for code in codes), counts[codes].tolist())
 
 
 # Natural supersets of a class, as boolean rows over the classes
@@ -238,16 +269,25 @@ def _widenings(table: Table, hierarchies: Mapping[Hashable, Hierarchy] | None) -
         )
     firsts = table.classes.sorted_records[table.classes.starts]
     chains: list[list[tuple[Any, ...]]] = []
-    below: list[dict[Any, NDArray[np.bool_]]] = []
+    members: list[dict[Any, list[int]]] = []
     for column in table.quasi_identifiers:
         ancestors = [hierarchies[column.name].ancestors(value) for value in column.values]
-        codes = column.codes[firsts]
-        labels = {label for chain in ancestors for label in chain}
-        below.append({label: np.array([label in chain for chain in ancestors])[codes] for label in labels})
-        chains.append([ancestors[code] for code in codes])
+        chains.append([ancestors[code] for code in column.codes[firsts]])
+        below: dict[Any, list[int]] = {}
+        for code, chain in enumerate(ancestors):
+            for label in chain:
+                below.setdefault(label, []).append(code)
+        members.append(below)
+
+    @functools.lru_cache(maxsize=1 << 12)
+    def under(axis: int, label: Any) -> NDArray[np.bool_]:
+        column = table.quasi_identifiers[axis]
+        inside = np.zeros(len(column.values), dtype=bool)
+        inside[members[axis][label]] = True
+        return inside[column.codes[firsts]]
 
     def widened(index: int) -> Iterator[NDArray[np.bool_]]:
         for box in itertools.product(*(chain[index] for chain in chains)):
-            yield np.logical_and.reduce([under[label] for under, label in zip(below, box, strict=True)])
+            yield np.logical_and.reduce([under(axis, label) for axis, label in enumerate(box)])
 
     return widened

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from fractions import Fraction
 from typing import IO, TYPE_CHECKING, Any
 
 from dpaudit.errors import DPAuditError, InvalidArgument
@@ -69,11 +70,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace, stdout: IO[str]) -> int:
     """Answer on ``stdout``, and return the exit code."""
     try:
-        report, table, decisive = _report(args)
+        report, decisive = _report(args)
         if args.plot:
             from dpaudit.anonymity.plot import save_plot
 
-            save_plot(decisive, table, args.plot, classes=12)
+            save_plot(decisive, args.plot)
     except DPAuditError as error:
         print(f"dpaudit: {error}", file=sys.stderr)
         return 2
@@ -85,7 +86,7 @@ def run(args: argparse.Namespace, stdout: IO[str]) -> int:
     return 0 if report["met"] else 1
 
 
-def _report(args: argparse.Namespace) -> tuple[dict[str, Any], Table, Measure]:
+def _report(args: argparse.Namespace) -> tuple[dict[str, Any], Measure]:
     from dpaudit.anonymity.reading import read_frame
     from dpaudit.anonymity.release import audit_release
     from dpaudit.anonymity.table import Table
@@ -124,7 +125,7 @@ def _report(args: argparse.Namespace) -> tuple[dict[str, Any], Table, Measure]:
         audit = audit_release(original, released, quasi_identifiers=known, sensitive=secret, missing=args.missing)
         report["release"] = _release(audit)
         report["met"] = report["met"] and bool(audit)
-    return report, table, decisive
+    return report, decisive
 
 
 def _measures(args: argparse.Namespace, table: Table) -> list[tuple[str, Measure]]:
@@ -192,13 +193,11 @@ def _split(listed: list[str]) -> list[str]:
 
 
 def _requirements(listed: list[str]) -> dict[str, str]:
-    from dpaudit.anonymity.cells import as_number
-
     required: dict[str, str] = {}
     for part in (part.strip() for text in listed for part in text.split(",") if part.strip()):
         name, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or as_number(value) is None:
-            raise InvalidArgument(f"--require {part!r} must look like name=number, as in k=3.")
+        if not equals or _bound(value) is None:
+            raise InvalidArgument(f"--require {part!r} must look like name=number, as in k=3 or t=5/9.")
         check_choice(_REQUIREMENTS, require=name)
         if name in required:
             raise InvalidArgument(f"--require names {name!r} twice.")
@@ -206,10 +205,15 @@ def _requirements(listed: list[str]) -> dict[str, str]:
     return required
 
 
-def _described(symbol: str, measure: Measure, required: str | None) -> dict[str, Any]:
-    from dpaudit.anonymity.cells import as_number
+def _bound(text: str) -> Fraction | None:
+    try:
+        return Fraction(text)
+    except (ValueError, ZeroDivisionError):
+        return None
 
-    bound = None if required is None else as_number(required)
+
+def _described(symbol: str, measure: Measure, required: str | None) -> dict[str, Any]:
+    bound = None if required is None else _bound(required)
     return {
         "symbol": symbol,
         "name": measure.name,
@@ -309,7 +313,6 @@ def _shown(value: Any) -> str:
 def _verdict(measure: dict[str, Any]) -> str:
     if measure["required"] is None:
         return ""
-    # Of a strict inequality the required number is the larger side: c > value.
     return f"{measure['sense']} {measure['required']} {'met' if measure['met'] else 'NOT met'}"
 
 

@@ -24,7 +24,7 @@ All sums have non-negative terms, so nothing cancels between them.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
@@ -410,8 +410,3 @@ def divide(numerators: Array, denominators: Any, exact: bool) -> Array:
 
 def _scalar(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def by_value(distribution: Mapping[Hashable, Any], domain: Sequence[Any]) -> list[Any]:
-    """Return the weights in the order of ``domain``, zero where a value has none."""
-    return [distribution.get(value, 0) for value in domain]

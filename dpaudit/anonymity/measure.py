@@ -60,13 +60,40 @@ class Measure:
         if isinstance(self.value, float) and math.isinf(self.value):
             return self.sense is Sense.AT_LEAST
         value = Fraction(self.value)
-        slack = (
-            Fraction(self.tolerance) * max(Fraction(1), abs(bound)) if isinstance(self.value, float) else Fraction(0)
-        )
+        slack = self._slack(bound) if isinstance(self.value, float) else Fraction(0)
         if self.sense is Sense.AT_LEAST:
             return value >= bound - slack
         # A strict inequality forgives nothing: equality, which rounding may hide, must not pass.
         return value <= bound + slack if self.sense is Sense.AT_MOST else value < bound - slack
+
+    def explain(self, stated: float | Fraction) -> str:
+        """Say whose value a stated number is: the table's, that of some classes, or nobody's.
+
+        >>> from dpaudit.anonymity import lecture_notes, t_closeness
+        >>> t_closeness(lecture_notes().table, exact=True).explain(Fraction(4, 9))
+        '4/9 (0.444444) is the value of class 1, not of the table, whose t-closeness (tv) is 5/9 (0.555556) (class 2)'
+        """
+        bound = as_number(stated)
+        if bound is None:
+            raise InvalidArgument(f"stated={stated!r} must be a number.")
+        whole = f"{self.name} is {format_value(self.value)} (class {self.deciding_class + 1})"
+        near = [self._equals(value, bound) for value in self.per_class]
+        shown = format_value(stated)
+        if self._equals(self.value, bound):
+            return f"{shown} is right: {whole}"
+        owners = ", ".join(str(index + 1) for index in np.flatnonzero(near)[:10])
+        if not owners:
+            return f"{shown} is the value of no class; {whole}"
+        noun = "class" if sum(near) == 1 else "classes"
+        return f"{shown} is the value of {noun} {owners}, not of the table, whose {whole}"
+
+    def _equals(self, value: Any, bound: Fraction) -> bool:
+        if isinstance(value, Fraction | int):
+            return value == bound
+        return math.isfinite(value) and abs(Fraction(float(value)) - bound) <= self._slack(bound)
+
+    def _slack(self, bound: Fraction) -> Fraction:
+        return Fraction(self.tolerance) * max(Fraction(1), abs(bound))
 
     def worst(self, count: int = 5) -> list[int]:
         """Return the classes furthest from safe, worst first; equally bad ones by number."""
@@ -122,7 +149,6 @@ def decided(
     table: Table,
     per_class: Array,
     *,
-    attribute: Hashable | None = None,
     column: Column | None = None,
     deciding_codes: NDArray[np.intp] | None = None,
     tolerance: float = 1e-12,
@@ -145,7 +171,7 @@ def decided(
         per_class=per_class,
         deciding_class=index,
         records=records,
-        attribute=attribute if column is None else column.name,
+        attribute=None if column is None else column.name,
         deciding_value=deciding_value,
         reference=reference,
         tolerance=tolerance,
@@ -162,7 +188,8 @@ def compare_classes(
     domain: list[Any] = list(column.values)
     weights: Array = column.counts
     if reference is not None:
-        domain += [extra for extra in reference if extra not in set(domain)]
+        observed = set(domain)
+        domain += [extra for extra in reference if extra not in observed]
         weights = checked_weights("reference", [reference.get(item, 0) for item in domain], exact=exact)
     return Comparison(
         row.astype(np.intp), value.astype(np.intp), cast(Array, counts), weights, domain, exact, column.order

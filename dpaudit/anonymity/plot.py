@@ -9,15 +9,15 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from dpaudit.anonymity.cells import as_text, sort_key
+from dpaudit.anonymity.cells import as_number, as_text, sort_key
 from dpaudit.anonymity.measure import Measure, format_value
-from dpaudit.anonymity.table import Table, describe
+from dpaudit.anonymity.table import describe
 from dpaudit.errors import InvalidArgument, MissingDependency
 
 _VALUES = 24
 
 
-def save_plot(measure: Measure, table: Table, path: str, *, classes: int = 12) -> None:
+def save_plot(measure: Measure, path: str, *, classes: int = 12) -> None:
     """Write an SVG of the ``classes`` worst classes of a measure of a sensitive attribute.
 
     The file appears complete or not at all, and the same table gives the same bytes.
@@ -33,7 +33,7 @@ def save_plot(measure: Measure, table: Table, path: str, *, classes: int = 12) -
     whole = table.distribution(measure.attribute)
     # The most frequent values of the table, in their own order; the others share one bar.
     frequent = set(sorted(whole, key=lambda value: -whole[value])[: _VALUES if len(whole) > _VALUES + 1 else None])
-    values = sorted(frequent, key=sort_key)
+    values = sorted(frequent, key=_by_number)
     names = [_short(as_text(value)) for value in values] + (["other values"] if len(values) < len(whole) else [])
     worst = measure.worst(classes)
     columns = min(3, len(worst))
@@ -54,6 +54,7 @@ def save_plot(measure: Measure, table: Table, path: str, *, classes: int = 12) -
             title = f"class {index + 1}: {format_value(measure.per_class[index])}, {table.classes.sizes[index]} records"
             axis.set_title(f"{title}\n{_short(describe(table.key(index)), 48)}", fontsize=8, parse_math=False)
         axes[0][0].legend(fontsize=7)
+        figure.supylabel("share of the records", fontsize=8)
         figure.suptitle(f"{measure.name} of {measure.attribute}", fontsize=10, parse_math=False)
         picture = io.BytesIO()
         figure.savefig(picture, format="svg", metadata={"Date": None})
@@ -63,6 +64,11 @@ def save_plot(measure: Measure, table: Table, path: str, *, classes: int = 12) -
 def _heights(shares: dict[Any, Any], values: list[Any], names: list[str]) -> list[float]:
     heights = [float(shares.get(value, 0)) for value in values]
     return heights + [max(0.0, float(1 - sum(shares.get(value, 0) for value in values)))] * (len(names) - len(values))
+
+
+def _by_number(value: Any) -> tuple[Any, ...]:
+    number = as_number(value)  # also of text, as files have it
+    return (0, number) if number is not None else (1, sort_key(value))
 
 
 def _short(text: str, limit: int = 24) -> str:

@@ -179,7 +179,7 @@ def _read_parquet(file: Path, columns: Sequence[Hashable] | None) -> pd.DataFram
         ) from None
     try:
         frame = pd.read_parquet(file)
-    except OSError as error:
+    except (OSError, ValueError) as error:  # pyarrow's errors are ValueErrors
         raise InvalidArgument(f"path={str(file)!r} cannot be read: {error}.") from error
     if columns is None:
         return frame

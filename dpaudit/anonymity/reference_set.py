@@ -144,26 +144,33 @@ class _Linear:
     weights: Floats
     largest: bool = False
 
-    def value(self, p: NDArray[Any], q: NDArray[Any]) -> float:
-        parts = np.abs(self.rows @ (p - q)) * self.weights
-        return float(parts.max() if self.largest else parts.sum())
+    def values(self, p: Floats, q: Floats) -> Floats:
+        parts = np.abs((p - q) @ self.rows.T) * self.weights
+        return np.asarray(parts.max(axis=1) if self.largest else parts.sum(axis=1))
 
 
 def _dinkelbach(classes: Counts, form: _Linear, low: Counts, high: Counts, n: int) -> Counts:
     """Return the counts of at least ``n`` records with the smallest worst distance of the classes.
 
     ``best`` always attains ``epsilon``. A step minimises max_c m D_c - epsilon m over all counts; where the minimum is
-    below zero the minimiser has a smaller ratio, otherwise none has.
+    below zero the minimiser has a smaller ratio, otherwise none has. Few classes ever are the worst, so a step looks at
+    some of them only: that can only lower the minimum, and a class that its minimiser forgets joins them.
     """
     p = classes / classes.sum(axis=1, keepdims=True)
     best = high
-    epsilon = max(form.value(row, best / best.sum()) for row in p)
+    ratios = form.values(p, best / best.sum())
+    active = [int(ratios.argmax())]
+    epsilon = float(ratios.max())
     while epsilon > 0:
-        counts = _milp_ratio(p, form, low, high, n, epsilon)
-        ratio = max(form.value(row, counts / counts.sum()) for row in p)
-        if ratio >= epsilon - 1e-12:
+        counts = _milp_ratio(p[active], form, low, high, n, epsilon)
+        ratios = form.values(p, counts / counts.sum())
+        if ratios[active].max() >= epsilon - 1e-12:
             return best
-        best, epsilon = counts, ratio
+        worst = int(ratios.argmax())
+        if worst not in active:
+            active.append(worst)
+        if ratios[worst] < epsilon - 1e-12:
+            best, epsilon = counts, float(ratios[worst])
     return best
 
 
@@ -288,6 +295,11 @@ def separable_term(metric: Distance) -> Term | None:
     if isinstance(metric, EarthMovers) and isinstance(metric.ground, Equal):
         return variational.term
     return _Power(metric.order) if isinstance(metric, Norm) and metric.order < math.inf else None
+
+
+def is_homogeneous(metric: Distance) -> bool:
+    """Whether values that a class lacks count with their total mass alone, so that they can be merged into one."""
+    return separable_term(metric) is not None and not isinstance(metric, Norm)
 
 
 def _is_linear(metric: Distance) -> bool:

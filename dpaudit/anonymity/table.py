@@ -184,14 +184,15 @@ class Table:
     def distribution(self, attribute: Hashable | None = None) -> dict[Any, Fraction]:
         """Return the distribution Q of the attribute in the whole table (the completely generalised table)."""
         column = self.attribute(attribute)
-        return {value: Fraction(int(n), self.records) for value, n in zip(column.values, column.counts, strict=True)}
+        return by_value(column.values, [Fraction(count, self.records) for count in column.counts.tolist()])
 
     def class_distribution(self, index: int, attribute: Hashable | None = None) -> dict[Any, Fraction]:
         """Return the distribution L of the attribute in one class: what an observer who knows the class learns."""
         column = self.attribute(attribute)
         codes = column.codes[self.classes.records(self._class(index))]
         present, counts = np.unique(codes, return_counts=True)
-        return {column.values[c]: Fraction(int(n), len(codes)) for c, n in zip(present, counts, strict=True)}
+        shares = [Fraction(count, len(codes)) for count in counts.tolist()]
+        return by_value((column.values[code] for code in present), shares)
 
     def regrouped(self, known: Iterable[Hashable]) -> Table:
         """Return the table as seen by an observer who knows some sensitive attributes too."""
@@ -310,6 +311,14 @@ def _cells(cells: Any) -> Any:
     for position, cell in enumerate(cells):
         column[position] = cell
     return pd.Series(cast(Any, column), dtype=object).infer_objects()
+
+
+def by_value(values: Iterable[Any], weights: Iterable[Any]) -> dict[Any, Any]:
+    """Add up weights by value: a dictionary takes 1 and True for one key, and no mass may be lost."""
+    total: dict[Any, Any] = {}
+    for value, weight in zip(values, weights, strict=True):
+        total[value] = total.get(value, 0) + weight
+    return total
 
 
 def describe(key: Mapping[Hashable, Any]) -> str:

@@ -26,6 +26,7 @@ Builder: TypeAlias = Callable[[Sides], Sequence[tuple[View, Counts]]]  # views, 
 MOST_ROWS = 65_536  # outputs of each side kept for learning
 MOST_NUMBERS = 4_000_000  # and numbers of each side
 MOST_RECORDS = 1024
+FEW_OUTPUTS = 64
 MOST_STRUCTURES = 64
 MOST_DIFFERENCES = 64
 REPEATED_SHARE = 0.002  # whole vectors are worth a table of their own where at least this share repeats
@@ -159,8 +160,16 @@ def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Coun
         records = _record_view(sides, floats=False)
         if records.table.keys.size:
             views.append(records)
-        built.extend(_score_views(sides, resolution, boosted=boosted))
+        if not _few_outputs(records, sides):
+            built.extend(_score_views(sides, resolution, boosted=boosted))
     return [(view, _count(view, sides)) for view in views] + built
+
+
+def _few_outputs(records: RecordView, sides: Sides) -> bool:
+    """Whether the outputs are so few that their table says all there is to say: scores would only share the capital."""
+    if not 0 < records.table.keys.size <= FEW_OUTPUTS:
+        return False
+    return bool(_count(records, sides)[:, -1].sum() == 0)
 
 
 def _line_of(sides: Sides, code: np.uint64, resolution: int) -> Line | None:

@@ -13,8 +13,7 @@ two laws: ``epsilon``, ``delta``, ``profile``, ``renyi``, ``total_variation``.
 from __future__ import annotations
 
 import importlib
-import importlib.util
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpaudit.exact.continuous import Exponential, Gaussian, Laplace, LaplaceGaussian
 from dpaudit.exact.density import Density
@@ -28,7 +27,15 @@ from dpaudit.exact.piecewise import PiecewiseConstant, PiecewiseExponential
 from dpaudit.exact.product import Product
 from dpaudit.exact.pushforward import Clipped, Rounded, Truncated
 
+if TYPE_CHECKING:
+    from dpaudit.exact.above_threshold import NONE_ABOVE, above_threshold_law, above_threshold_log_pmf
+    from dpaudit.exact.histogram import HistogramDesign, QuantileSearch
+    from dpaudit.exact.histogram_iid import histogram_index_law_iid
+    from dpaudit.exact.inverse_sensitivity import finite_quantile_law, mean_law, quantile_law
+    from dpaudit.exact.verify import Verification
+
 __all__ = [
+    "NONE_ABOVE",
     "Clipped",
     "Continuous",
     "Density",
@@ -38,6 +45,7 @@ __all__ = [
     "Form",
     "Gaussian",
     "HasLaw",
+    "HistogramDesign",
     "Laplace",
     "LaplaceGaussian",
     "Lattice",
@@ -46,27 +54,42 @@ __all__ = [
     "PiecewiseConstant",
     "PiecewiseExponential",
     "Product",
+    "QuantileSearch",
     "Rounded",
     "Tail",
     "Truncated",
+    "Verification",
     "WithAtoms",
+    "above_threshold_law",
+    "above_threshold_log_pmf",
     "delta",
     "epsilon",
+    "finite_quantile_law",
+    "histogram_index_law_iid",
+    "mean_law",
     "profile",
+    "quantile_law",
     "renyi",
     "total_variation",
 ]
 
-# The laws of particular mechanisms are heavier, and loaded when one of their names is first asked for (PEP 562).
-_ON_DEMAND = ("above_threshold", "histogram", "inverse_sensitivity", "verify")
+# The laws of particular mechanisms are heavier, and loaded when first asked for (PEP 562). The function ``verify`` is at
+# dpaudit.verify; here that name is its module.
+_HOME = {
+    "above_threshold": ("NONE_ABOVE", "above_threshold_law", "above_threshold_log_pmf"),
+    "histogram": ("HistogramDesign", "QuantileSearch"),
+    "histogram_iid": ("histogram_index_law_iid",),
+    "inverse_sensitivity": ("finite_quantile_law", "mean_law", "quantile_law"),
+    "verify": ("Verification",),
+}
+_WHERE = {name: home for home, names in _HOME.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
-    if not name.startswith("_") and name not in _ON_DEMAND:
-        for home in _ON_DEMAND:
-            if importlib.util.find_spec(f"{__name__}.{home}") is None:
-                continue
-            found = vars(importlib.import_module(f"{__name__}.{home}")).get(name)
-            if getattr(found, "__module__", None) == f"{__name__}.{home}":
-                return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_WHERE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -74,9 +74,9 @@ class DensityPair:
     def _with_peaks(self) -> Array:
         """The mesh with each row's place of largest log-ratio, so that no narrow excess falls between samples."""
         best = np.argmax(self.at(self.x), axis=1)
-        rows = np.flatnonzero((best > 0) & (best < self.x.shape[1] - 1))
-        place = self.x[:, 1].copy()
-        place[rows] = peaks(self.at, self.x[rows, best[rows] - 1], self.x[rows, best[rows] + 1])
+        # Also where the best sample is an end of its row: the peak may lie between it and its neighbour.
+        rows, last = np.arange(best.size), self.x.shape[1] - 1
+        place = peaks(self.at, self.x[rows, np.maximum(best - 1, 0)], self.x[rows, np.minimum(best + 1, last)])
         return np.sort(np.column_stack([self.x, place]), axis=1)
 
     def supremum(self) -> float:

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dpaudit.report.document import Document
 
-KINDS = ("html", "junit", "sarif", "markdown")
+# HTML comes last: it is the only one that needs libraries, and where they are missing the others are written all the same.
+KINDS = ("junit", "sarif", "markdown", "html")
+
+
+def check_reports(paths: Mapping[str, Path | None]) -> None:
+    """Raise before an audit starts, not after it has run, where a report that is wanted needs a library that is missing."""
+    if paths.get("html") is not None:
+        from dpaudit.report.html import check_available
+
+        check_available()
 
 
 def write_reports(document: Document, paths: Mapping[str, Path | None]) -> Iterator[Path]:
@@ -23,3 +32,10 @@ def write_reports(document: Document, paths: Mapping[str, Path | None]) -> Itera
             module = importlib.import_module(f"dpaudit.report.{kind}")
             write_whole(path, module.render(document))
             yield path
+
+
+def github_summary(document: Document) -> Path | None:
+    """Append the Markdown report to the job summary where ``GITHUB_STEP_SUMMARY`` names one."""
+    from dpaudit.report import markdown
+
+    return markdown.github_summary(document)

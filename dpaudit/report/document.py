@@ -24,8 +24,10 @@ class Entry:
 
     result: Result
     expect: Verdict | None = None
-    path: str = ""
+    path: str = ""  # of the audit's definition
     line: int = 1
+    mechanism_path: str = ""  # of the mechanism's, where it is in this repository (dpaudit.report.source)
+    mechanism_line: int = 1
 
     @property
     def met(self) -> bool:
@@ -40,6 +42,8 @@ class Entry:
         return {
             "path": self.path,
             "line": self.line,
+            "mechanism_path": self.mechanism_path,
+            "mechanism_line": self.mechanism_line,
             "expect": expect,
             "met": self.met,
             "result": self.result.to_dict(),
@@ -48,8 +52,44 @@ class Entry:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Entry:
         """Read back what :meth:`to_dict` wrote."""
+        _check_types(plain, _ENTRY_TYPES)
+        _check_types(plain["result"], _RESULT_TYPES)
+        witness = plain["result"]["witness"]
+        if witness is not None:
+            _check_types(witness, _WITNESS_TYPES)
+            for side in ("on_data", "on_neighbour"):
+                _check_types(witness[side], _FREQUENCY_TYPES)
         expect = None if plain["expect"] is None else Verdict(plain["expect"])
-        return cls(result=Result.from_dict(plain["result"]), expect=expect, path=plain["path"], line=plain["line"])
+        places = {name: plain[name] for name in ("path", "line", "mechanism_path", "mechanism_line")}
+        return cls(result=Result.from_dict(plain["result"]), expect=expect, **places)
+
+
+_NUMBER = (int, float)
+_ENTRY_TYPES: dict[str, Any] = {
+    "path": str, "line": int, "mechanism_path": str, "mechanism_line": int, "result": Mapping,
+}  # fmt: skip
+_RESULT_TYPES: dict[str, Any] = {
+    "name": str, "alpha": _NUMBER, "samples": int, "seconds": _NUMBER, "pairs": int, "reproducible": bool, "seed": int,
+    "messages": [str], "samples_after": int, "outputs": Mapping, "versions": {str: str},
+}  # fmt: skip
+_WITNESS_TYPES: dict[str, Any] = {
+    "data": str, "neighbour": str, "literal": bool, "event": str, "event_code": str, "confirmed": bool, "shrunk": bool,
+    "seed": int, "mechanism": str, "script_text": str, "on_data": Mapping, "on_neighbour": Mapping,
+}  # fmt: skip
+_FREQUENCY_TYPES: dict[str, Any] = {"count": int, "trials": int, "low": _NUMBER, "high": _NUMBER}
+
+
+def _check_types(plain: Any, types: Mapping[str, Any]) -> None:
+    """A file may come from anywhere, and reports trust the types of what they print."""
+    for name, kind in types.items():
+        value = plain[name]
+        if isinstance(kind, list | dict):
+            items = [*value, *value.values()] if isinstance(value, dict) else value
+            right = isinstance(value, type(kind)) and all(isinstance(item, str) for item in items)
+        else:
+            right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+        if not right:
+            raise TypeError(f"{name} has a value of the wrong type")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,8 +128,8 @@ class Document:
     def from_json(cls, text: str, *, origin: str = "the file") -> Document:
         """Read a document; anything else is an error that says what is wrong with it."""
         try:
-            plain = json.loads(text)
-        except ValueError as error:
+            plain = json.loads(text, parse_constant=_refuse_constant)
+        except (ValueError, RecursionError) as error:
             raise InvalidArgument(f"{origin} is not JSON: {error}.") from None
         if not isinstance(plain, dict) or plain.get("tool") != "dpaudit":
             raise InvalidArgument(f"{origin} was not written by dpaudit.")
@@ -98,8 +138,12 @@ class Document:
         try:
             entries = tuple(Entry.from_dict(item) for item in plain["audits"])
             return cls(entries=entries, complete=bool(plain["complete"]))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InvalidArgument(f"{origin} is damaged: {type(error).__name__}: {error}.") from None
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON number")
 
 
 def read_document(path: Path) -> Document:
@@ -113,8 +157,18 @@ def read_document(path: Path) -> Document:
 
 def write_whole(path: Path, text: str) -> None:
     """Write a file so that at any moment there is the old one or the new one, never half of one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        if path.exists() and not path.is_file() and not path.is_dir():  # /dev/stdout, a pipe: nothing to replace
+            path.write_text(text, encoding="utf-8")
+        else:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            _write_beside(path, text)
+    except OSError as error:
+        raise InvalidArgument(f"{str(path)!r} cannot be written: {error.strerror or error}.") from None
+
+
+def _write_beside(path: Path, text: str) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
             file.write(text)

@@ -10,6 +10,7 @@ from typing import IO
 from dpaudit.claims import Verdict
 from dpaudit.engine.text import headline, render
 from dpaudit.report.document import Document, Entry
+from dpaudit.report.escape import clean_entry
 
 COLOURS = {Verdict.VIOLATION: "31", Verdict.NO_VIOLATION_FOUND: "32", Verdict.INCONCLUSIVE: "33"}
 
@@ -36,6 +37,7 @@ class Style:
 
 def line(entry: Entry, style: Style) -> str:
     """One line for an audit."""
+    entry = clean_entry(entry)
     verdict = entry.result.verdict
     text = headline(entry.result).replace(str(verdict), style.paint(f"{verdict!s:<18}", verdict), 1)
     if entry.expect is None:
@@ -45,8 +47,10 @@ def line(entry: Entry, style: Style) -> str:
 
 def story(entry: Entry, style: Style) -> str:
     """The whole result, with where it is defined."""
+    entry = clean_entry(entry)
     verdict = entry.result.verdict
-    where = f"\nDefined at {entry.path}:{entry.line}." if entry.path else ""
+    places = (("mechanism", entry.mechanism_path, entry.mechanism_line), ("audit", entry.path, entry.line))
+    where = "".join(f"\nThe {what} is defined at {path}:{number}." for what, path, number in places if path)
     return render(entry.result).replace(str(verdict), style.paint(str(verdict), verdict), 1) + where
 
 
@@ -56,7 +60,8 @@ def totals(document: Document) -> str:
     parts = [f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]]
     unmet = sum(not entry.met for entry in document.entries if entry.expect is not None)
     expected = sum(entry.expect is not None for entry in document.entries)
-    text = f"{len(document.entries)} audits: {', '.join(parts) or 'none'}"
+    plural = "" if len(document.entries) == 1 else "s"
+    text = f"{len(document.entries)} audit{plural}: {', '.join(parts) or 'none'}"
     if expected:
         text += f"; {expected - unmet} of {expected} expectations met"
     return f"{text}. False-alarm probability spent: {document.alpha_spent:.3g}."

@@ -1,0 +1,19 @@
+"""Baselines: what a repository's audits said when it was last agreed on, and whether a new run is worse."""
+
+from dpaudit.baseline.measuring import measure, trials_for
+from dpaudit.baseline.regressions import Regression, accuracy_regressions, regressions
+from dpaudit.baseline.stored import Baseline, Leading, Stored, leading_of, read, save
+
+__all__ = [
+    "Baseline",
+    "Leading",
+    "Regression",
+    "Stored",
+    "accuracy_regressions",
+    "leading_of",
+    "measure",
+    "read",
+    "regressions",
+    "save",
+    "trials_for",
+]

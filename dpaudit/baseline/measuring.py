@@ -1,0 +1,72 @@
+"""Counting a stored event on its stored pair again, with the mechanism of today."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any
+
+from dpaudit.baseline.plain_events import inside, rebuild
+from dpaudit.baseline.stored import Leading
+from dpaudit.engine.outputs import encode
+from dpaudit.engine.sampling import BatchRaised, OutOfTime, Sampler, seed_child
+from dpaudit.errors import InvalidArgument
+from dpaudit.mechanism import as_mechanism
+
+MEASURE_NUMBER = 5_000_000  # names its seeds, apart from those of the audit
+FIRST_BLOCK = 500
+FEWEST, MOST = 1_000, 200_000
+SHARE = 10  # of the audit's samples, one in so many
+
+
+def trials_for(samples: int) -> int:
+    """Outputs of each side for an audit that took so many samples."""
+    return min(max(samples // SHARE, FEWEST), MOST)
+
+
+def measure(mechanism: Any, leading: Leading, *, seed: int, trials: int, seconds: float = 30.0) -> Leading:
+    """Count the event on fresh outputs of both sides.
+
+    The seed is that of the audit, so that a reproducible mechanism that did not change gives the very counts that were
+    stored. Blocks double; when time is up, what was complete counts.
+
+    Raises
+    ------
+    InvalidArgument
+        The pair or the event has no plain form, or nothing could be drawn.
+    """
+    if leading.event is None:
+        raise InvalidArgument("the stored event has no plain form.")
+    pair = (rebuild(leading.data), rebuild(leading.neighbour))
+    sampler = Sampler(as_mechanism(mechanism))
+    deadline = time.monotonic() + seconds
+    try:
+        counts, drawn = _count(sampler, leading, pair, seed, trials, deadline)
+    except BatchRaised:
+        counts, drawn = _count(replace(sampler, one_by_one=True), leading, pair, seed, trials, deadline)
+    if not drawn:
+        raise InvalidArgument(f"fewer than {FIRST_BLOCK} outputs could be drawn in {seconds:g} s.")
+    return replace(leading, on_data=(counts[0], drawn), on_neighbour=(counts[1], drawn))
+
+
+def _count(
+    sampler: Sampler, leading: Leading, pair: tuple[Any, Any], seed: int, trials: int, deadline: float
+) -> tuple[list[int], int]:
+    counts, drawn, block = [0, 0], 0, 0
+    while drawn < trials and (drawn == 0 or time.monotonic() < deadline):
+        size = min(max(drawn, FIRST_BLOCK), trials - drawn)
+        try:
+            found = [
+                int(inside(leading.event or {}, encode(_draw(sampler, data, size, seed, block, side, deadline))).sum())
+                for side, data in enumerate(pair)
+            ]
+        except OutOfTime:
+            break
+        counts = [old + new for old, new in zip(counts, found, strict=True)]
+        drawn += size
+        block += 1
+    return counts, drawn
+
+
+def _draw(sampler: Sampler, data: Any, size: int, seed: int, block: int, side: int, deadline: float) -> Any:
+    return sampler.draw(data, size, seed_child(seed, MEASURE_NUMBER, 0, block, side), deadline)

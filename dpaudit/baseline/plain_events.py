@@ -1,0 +1,216 @@
+"""Events and data sets as plain data, read from a file that may come from anywhere: nothing in them is ever executed.
+
+An event is ``{"any": [part, ...], "not": false, "text": "..."}``: an output is in it if it is in one of the parts (with
+``not``, in none). A part is the conjunction of what it names:
+
+``code``        the structure of the output has this code (16 hexadecimal digits); ``structure`` says it for a reader
+``other_than``  the structure has none of these codes
+``records``     the key of the whole output is one of these
+``column``      one number x of the output (NaN where there are fewer), or instead
+``linear``      x = sum of weight times number over ``[[index, weight], ...]``, minus ``offset``; and then x satisfies one of
+``within``      ``low <= x < high`` for one of ``[[low, high], ...]``; ``null`` for ``high`` is up to and including infinity
+``equals``      x is one of these
+``nan``         true: x is NaN
+"""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.engine.outputs import Encoded, record_keys
+from dpaudit.errors import InvalidArgument
+from dpaudit.validation import shorten
+from dpaudit.values import source
+
+Mask: TypeAlias = NDArray[np.bool_]
+Floats: TypeAlias = NDArray[np.float64]
+
+_KEYS = {"structure", "code", "other_than", "records", "column", "linear", "offset", "within", "equals", "nan"}
+
+
+def check_event(event: Any) -> None:
+    """Refuse what is not an event of the form above."""
+    if not isinstance(event, Mapping) or set(event) - {"any", "not", "text"} or not isinstance(event.get("any"), list):
+        raise InvalidArgument(f"event={shorten(event)} is not an event.")
+    if not isinstance(event.get("not", False), bool) or not isinstance(event.get("text", ""), str):
+        raise InvalidArgument(f"event={shorten(event)} is not an event.")
+    for part in event["any"]:
+        if not isinstance(part, Mapping) or set(part) - _KEYS:
+            raise InvalidArgument(f"event: {shorten(part)} is not a part of an event.")
+        try:
+            _condition(part, Encoded(np.zeros(1, np.uint64), np.zeros((1, 1)), {}))
+        except (TypeError, ValueError, OverflowError, KeyError) as error:
+            raise InvalidArgument(f"event: {shorten(part)} is not a part of an event ({error}).") from None
+
+
+def inside(event: Mapping[str, Any], batch: Encoded) -> Mask:
+    """Which outputs of a batch are in the event."""
+    found = np.zeros(len(batch), dtype=bool)
+    for part in event["any"]:
+        found |= _condition(part, batch)
+    return ~found if event.get("not", False) else found
+
+
+def _condition(part: Mapping[str, Any], batch: Encoded) -> Mask:
+    chosen = np.ones(len(batch), dtype=bool)
+    if "code" in part:
+        chosen &= batch.codes == _code(part["code"])
+    if "other_than" in part:
+        chosen &= ~np.isin(batch.codes, np.array([_code(code) for code in part["other_than"]], dtype=np.uint64))
+    if "records" in part:
+        chosen &= np.isin(record_keys(batch), np.array([_code(key) for key in part["records"]], dtype=np.uint64))
+    if "column" in part or "linear" in part:
+        chosen &= _satisfies(part, _number(part, batch))
+    return chosen
+
+
+def _number(part: Mapping[str, Any], batch: Encoded) -> Floats:
+    if "column" in part:
+        return _column(part["column"], batch)
+    total = np.full(len(batch), -float(part["offset"]))
+    for index, weight in part["linear"]:
+        # As the engine scores: absent numbers count as zero, and infinities as very large.
+        total = total + np.clip(np.nan_to_num(_column(index, batch)), -1e150, 1e150) * float(weight)
+    return total
+
+
+def _column(index: Any, batch: Encoded) -> Floats:
+    if not isinstance(index, int) or isinstance(index, bool) or index < 0:
+        raise ValueError(f"{index!r} is not the place of a number")
+    if index >= batch.values.shape[1]:
+        return np.full(len(batch), np.nan)
+    return np.asarray(batch.values[:, index])
+
+
+def _satisfies(part: Mapping[str, Any], x: Floats) -> Mask:
+    found = np.isnan(x) if part.get("nan", False) is True else np.zeros(x.shape, dtype=bool)
+    for low, high in part.get("within", ()):
+        found |= (x >= float(low)) & ((x < float(high)) if high is not None else True)
+    return found | np.isin(x, np.array([float(value) for value in part.get("equals", ())]))
+
+
+def _code(text: Any) -> np.uint64:
+    if not isinstance(text, str) or len(text) != 16:
+        raise ValueError(f"{text!r} is not a code of 16 hexadecimal digits")
+    return np.uint64(int(text, 16))
+
+
+def rebuild(text: str) -> Any:
+    """The data set that source text written by ``dpaudit.values.source`` stands for, by parsing alone.
+
+    >>> rebuild("[1, float('inf'), ('a', None)]")
+    [1, inf, ('a', None)]
+    >>> rebuild("np.array([1, 2], dtype='int8')")
+    array([1, 2], dtype=int8)
+    >>> rebuild("__import__('os').getcwd()")
+    Traceback (most recent call last):
+        ...
+    dpaudit.errors.InvalidArgument: "__import__('os').getcwd()" has no plain form...
+    """
+    try:
+        made = _value(ast.parse(text.strip(), mode="eval").body)
+        if source(made) == text.strip():
+            return made
+    except (SyntaxError, ValueError, TypeError, OverflowError, RecursionError, MemoryError, KeyError):
+        pass
+    raise InvalidArgument(f"{shorten(text)} has no plain form, so the data set cannot be made again.")
+
+
+_SCALARS = ("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
+
+
+def _value(node: ast.expr) -> Any:
+    match node:
+        case ast.Constant(value=value):
+            return value
+        case ast.List(elts=items):
+            return [_value(item) for item in items]
+        case ast.Tuple(elts=items):
+            return tuple(_value(item) for item in items)
+        case ast.Set(elts=items):
+            return {_value(item) for item in items}
+        case ast.Dict(keys=keys, values=values):
+            return {_value(key): _value(value) for key, value in zip(keys, values, strict=True) if key is not None}
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_real(operand)
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as sign, right=ast.Constant(value=complex() as imaginary)):
+            return _real(left) + (imaginary if isinstance(sign, ast.Add) else -imaginary)
+        case ast.Call(
+            func=ast.Name(id="float"), args=[ast.Constant(value="inf" | "-inf" | "nan" as name)], keywords=[]
+        ):
+            return float(name)
+        case ast.Call(func=ast.Name(id="set" | "frozenset" as name), args=[], keywords=[]):
+            return set() if name == "set" else frozenset()
+        case ast.Call(func=ast.Name(id="frozenset"), args=[ast.Set() as items], keywords=[]):
+            return frozenset(_value(items))
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr="array"), args=[items], keywords=keywords):
+            return _array(_value(items), keywords)
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=name), args=[item], keywords=[]) if (
+            name in _SCALARS
+        ):
+            return getattr(np, name)(_value(item))
+        case ast.Call(func=ast.Attribute(value=made, attr="reshape"), args=[shape], keywords=[]):
+            array = _value(made)
+            if isinstance(array, np.ndarray):
+                return array.reshape(_value(shape))
+        case ast.Call(
+            func=ast.Attribute(
+                value=ast.Call(
+                    func=ast.Attribute(value=ast.Name(id="pd"), attr="DataFrame"), args=[columns], keywords=[]
+                ),
+                attr="astype",
+            ),
+            args=[dtypes],
+            keywords=[],
+        ):
+            import pandas as pd
+
+            return pd.DataFrame(_value(columns)).astype(_value(dtypes))
+    raise ValueError(f"{type(node).__name__} has no plain form")
+
+
+def _real(node: ast.expr) -> Any:
+    value = _value(node)
+    if isinstance(value, bool) or not isinstance(value, int | float | complex):
+        raise TypeError("a sign needs a number")
+    return value
+
+
+def _array(items: Any, keywords: list[ast.keyword]) -> NDArray[Any]:
+    named = {keyword.arg: _value(keyword.value) for keyword in keywords}
+    dtype = np.dtype(named.pop("dtype", "float64"))
+    if named or dtype.hasobject:
+        raise ValueError("only plain arrays have a plain form")
+    return np.array(items, dtype=dtype)
+
+
+def log_ratio_interval(on_data: tuple[int, int], on_neighbour: tuple[int, int], alpha: float) -> tuple[float, float]:
+    """Interval for ``log(P(event | data) / P(event | neighbour))`` that holds with probability ``1 - alpha``.
+
+    Both shares lie in their exact intervals (Clopper and Pearson 1934) of level ``1 - alpha / 2``, together with
+    probability ``1 - alpha`` by the union bound, and the log-ratio is monotone in each.
+    """
+    low_data, high_data = _share(*on_data, alpha / 2.0)
+    low_neighbour, high_neighbour = _share(*on_neighbour, alpha / 2.0)
+    return _log(low_data) - _log(high_neighbour), _log(high_data) - _log(low_neighbour)
+
+
+def _log(share: float) -> float:
+    return math.log(share) if share > 0.0 else -math.inf
+
+
+def _share(count: int, trials: int, alpha: float) -> tuple[float, float]:
+    from statsmodels.stats.proportion import proportion_confint
+
+    low, high = proportion_confint(count, trials, alpha=alpha, method="beta")
+    # statsmodels gives NaN at the ends, where the bound is the end itself.
+    low, high = (0.0 if count == 0 else float(low)), (1.0 if count == trials else float(high))
+    if not 0.0 <= low <= high <= 1.0:
+        raise ArithmeticError(f"No exact interval for {count} of {trials}: got ({low}, {high}).")
+    return low, high

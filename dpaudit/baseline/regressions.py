@@ -1,0 +1,174 @@
+"""What is worse than in the baseline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from dpaudit.baseline.plain_events import log_ratio_interval
+from dpaudit.baseline.stored import Baseline, Leading, Stored
+from dpaudit.claims import Verdict
+from dpaudit.engine.family import points_of
+from dpaudit.errors import InvalidArgument
+
+LESS_POWER = 2.0  # times the margin above the claim: a quarter of the samples, more than a busy machine takes away
+SMALL_MARGIN = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """One audit that is worse than it was, and how."""
+
+    audit: str
+    kind: str  # refuted, weakened, vanished, power or changed; for accuracy: error
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.audit}: {self.message}"
+
+
+def regressions(
+    old: Baseline, new: Baseline, *, measured: Mapping[str, Leading] | None = None, complete: bool = True
+) -> list[Regression]:
+    """All regressions, by name of the audit.
+
+    ``measured`` are the baseline's leading events, counted again now. Without ``complete``, as after selecting some
+    audits, nothing is said to have vanished.
+    """
+    found: list[Regression] = []
+    for name, before in sorted(old.audits.items()):
+        after = new.audits.get(name)
+        if after is None:
+            if complete:
+                where = f" (it was in {before.path})" if before.path else ""
+                found.append(Regression(name, "vanished", f"the audit is gone{where}."))
+            continue
+        found.extend(_of_audit(before, after, (measured or {}).get(name)))
+    return found
+
+
+def _of_audit(before: Stored, after: Stored, measured: Leading | None) -> list[Regression]:
+    messages = {
+        "vanished": _other_channel(before, after),
+        "refuted": _refuted(before, after),
+        "weakened": _weakened(before, after),
+        "power": _less_power(before, after),
+        "changed": _changed(before, after, measured),
+    }
+    return [Regression(before.name, kind, message) for kind, message in messages.items() if message]
+
+
+def _other_channel(before: Stored, after: Stored) -> str:
+    if before.channel is after.channel:
+        return ""
+    return f"the channel {before.channel.value!r} is no longer audited, {after.channel.value!r} is."
+
+
+def _refuted(before: Stored, after: Stored) -> str:
+    """The claim of the baseline is false now, whatever is claimed today.
+
+    ``epsilon_lower`` at ``delta`` says: the mechanism is not (e, delta)-private for any smaller e. That contradicts a
+    profile which is at most ``delta`` at such an e.
+    """
+    if before.verdict is Verdict.VIOLATION:
+        return ""
+    below = after.epsilon_lower * (1.0 - 1e-9)
+    contradicted = below > 0.0 and before.claim.delta(below) <= after.delta
+    if contradicted or (after.verdict is Verdict.VIOLATION and after.claim == before.claim):
+        at = f" at delta {after.delta:g}" if after.delta else ""
+        return f"the baseline's claim {before.claim!r} is refuted: epsilon >= {after.epsilon_lower:.4g}{at}."
+    return ""
+
+
+def _weakened(before: Stored, after: Stored) -> str:
+    if after.claim.is_at_least_as_strong_as(before.claim):
+        return ""
+    return f"the claim was {before.claim!r} and is {after.claim!r}, which does not imply it."
+
+
+def _less_power(before: Stored, after: Stored) -> str:
+    if Verdict.VIOLATION in (before.verdict, after.verdict):
+        return ""  # an audit that stops at a violation has not used its budget
+    if before.verdict is Verdict.NO_VIOLATION_FOUND and after.verdict is Verdict.INCONCLUSIVE:
+        return "the audit used to decide and is inconclusive now."
+    margin_before, margin_after = _margin(before), _margin(after)
+    if margin_after > LESS_POWER * margin_before + SMALL_MARGIN:
+        return (
+            f"it would catch an event of probability 0.1 from epsilon {after.detectable_epsilon:.4g} on; "
+            f"it was {before.detectable_epsilon:.4g}."
+        )
+    return ""
+
+
+def _margin(stored: Stored) -> float:
+    """How far above the claim a leak must be to be caught, relative to the claim."""
+    claimed = float(points_of(stored.claim).epsilon.max())
+    return max(stored.detectable_epsilon - claimed, 0.0) / max(claimed, 0.1)
+
+
+def _changed(before: Stored, after: Stored, measured: Leading | None) -> str:
+    """The stored event on the stored pair has another log-ratio now.
+
+    Each of the two intervals fails with probability at most ``alpha / 2``, so for an unchanged mechanism they are disjoint
+    with probability at most ``alpha``, the smaller of the two audits'.
+    """
+    stored, now = before.leading, measured or after.leading
+    if stored is None or now is None or not stored.same_question(now):
+        return ""
+    if stored.on_data is None or stored.on_neighbour is None or now.on_data is None or now.on_neighbour is None:
+        return ""
+    alpha = min(before.alpha, after.alpha)
+    low_then, high_then = log_ratio_interval(stored.on_data, stored.on_neighbour, alpha / 2.0)
+    low_now, high_now = log_ratio_interval(now.on_data, now.on_neighbour, alpha / 2.0)
+    if low_now > high_then:
+        how = "tells more"
+    elif high_now < low_then:
+        how = "tells less"
+    else:
+        return ""
+    return (
+        f"the event {stored.text!r} on {stored.data} and {stored.neighbour} {how} than it did: its log-ratio is between "
+        f"{low_now:.4g} and {high_now:.4g}, and was between {low_then:.4g} and {high_then:.4g}. "
+        "If the mechanism was meant to change, save a new baseline."
+    )
+
+
+_QUESTION = ("contender", "law", "quantile", "epsilon", "n")
+
+
+def accuracy_regressions(old: Sequence[Any], new: Sequence[Any]) -> list[Regression]:
+    """Errors that got worse beyond their intervals, in two outputs of ``dpaudit accuracy compare --json``."""
+    before, after = _errors(old, "the old file"), _errors(new, "the new file")
+    found = []
+    for question, (low, high) in before.items():
+        name = ", ".join(f"{key}={value}" for key, value in zip(_QUESTION, question, strict=True))
+        if question not in after:
+            found.append(Regression(name, "vanished", "the comparison is gone."))
+        elif after[question][0] > high:
+            now = after[question]
+            found.append(
+                Regression(
+                    name,
+                    "error",
+                    f"the mean error is between {now[0]:.6g} and {now[1]:.6g}, and was between {low:.6g} and {high:.6g}.",
+                )
+            )
+    return found
+
+
+def _errors(rows: Sequence[Any], origin: str) -> dict[tuple[Any, ...], tuple[float, float]]:
+    try:
+        return {
+            tuple(row[key] for key in _QUESTION): (_end(row["error"]["low"], 0.0), _end(row["error"]["high"], math.inf))
+            for row in rows
+        }
+    except (KeyError, TypeError, ValueError) as error:
+        raise InvalidArgument(
+            f"{origin} is not an output of `dpaudit accuracy compare --json` ({type(error).__name__}: {error})."
+        ) from None
+
+
+def _end(value: Any, unknown: float) -> float:
+    return unknown if value is None else float(value)

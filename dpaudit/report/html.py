@@ -1,0 +1,104 @@
+"""The document as one HTML file that needs nothing else: no network, no other files, light and dark, with pictures."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import math
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from dpaudit.engine.text import STOPPED, shown
+from dpaudit.errors import MissingDependency
+from dpaudit.report.document import Document, Entry
+from dpaudit.report.escape import clean
+from dpaudit.report.plots import Picture, pictures
+from dpaudit.report.svg import check_matplotlib
+from dpaudit.report.terminal import totals
+from dpaudit.report.words import (
+    RELATIONS,
+    by_urgency,
+    claim_in_words,
+    detectable_note,
+    detectable_rows,
+    needs_attention,
+    outcome,
+    verdict_in_words,
+)
+
+MOST_WITH_PICTURES = 100  # audits; drawing takes a fraction of a second each, and the page has to stay readable
+SHOWN_OPEN = 3  # a page of so few audits has nothing folded away
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """One audit as the page shows it."""
+
+    entry: Entry
+    number: int
+    open: bool
+    urgent: bool
+    bound: str
+    outcome: str
+    pictures: tuple[Picture, ...]
+
+
+def check_available() -> None:
+    """Raise :class:`MissingDependency` where the libraries of the extra ``report`` are not installed."""
+    try:
+        import jinja2  # noqa: F401
+    except ImportError as error:
+        raise MissingDependency(f"The HTML report needs Jinja2: pip install 'dpaudit[report]' ({error}).") from None
+    check_matplotlib()
+
+
+def render(document: Document) -> str:
+    """The page. All text in it is escaped; its one script is named by its hash, and nothing else may run or load."""
+    check_available()
+    import jinja2
+    import markupsafe
+
+    document = clean(document)
+    environment = jinja2.Environment(
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        keep_trailing_newline=True,
+    )
+    environment.filters["svg"] = markupsafe.Markup
+    folder = resources.files("dpaudit.report")
+    script = folder.joinpath("script.js").read_text(encoding="utf-8")
+    digest = base64.b64encode(hashlib.sha256(f"\n{script}".encode()).digest()).decode()
+    values: dict[str, Any] = {
+        "document": document,
+        "sections": _sections(document),
+        "totals": totals(document),
+        "script": markupsafe.Markup(script),
+        "script_hash": f"sha256-{digest}",
+        "claim_in_words": claim_in_words,
+        "verdict_in_words": verdict_in_words,
+        "detectable_rows": detectable_rows,
+        "detectable_note": detectable_note,
+        "relations": RELATIONS,
+        "stopped": STOPPED,
+        "most_with_pictures": MOST_WITH_PICTURES,
+        "infinity": math.inf,
+    }
+    return environment.from_string(folder.joinpath("template.html").read_text(encoding="utf-8")).render(values)
+
+
+def _sections(document: Document) -> list[Section]:
+    return [
+        Section(
+            entry=entry,
+            number=number,
+            open=needs_attention(entry) or len(document.entries) <= SHOWN_OPEN,
+            urgent=needs_attention(entry),
+            bound=shown(entry.result),
+            outcome=outcome(entry),
+            pictures=pictures(entry.result, prefix=f"audit-{number}-") if number <= MOST_WITH_PICTURES else (),
+        )
+        for number, entry in enumerate(by_urgency(document), start=1)
+    ]

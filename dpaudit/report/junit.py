@@ -1,0 +1,96 @@
+"""The document as JUnit XML: one test case for each audit.
+
+A violation, and a verdict other than the expected one, is a ``failure`` with the witness and its script as text. An audit that
+could not decide is an ``error``, not ``skipped``: a skipped test is green, and nothing was shown. A violation that was
+expected is a test case that went well, with its story in ``system-out``.
+"""
+
+from __future__ import annotations
+
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
+
+from dpaudit.claims import Verdict
+from dpaudit.engine.text import render as story
+from dpaudit.engine.text import shown
+from dpaudit.report.document import Document, Entry
+from dpaudit.report.escape import clean
+from dpaudit.report.words import needs_attention, outcome
+
+
+def render(document: Document) -> str:
+    """JUnit XML; without time stamps or host names, so that equal documents give equal files."""
+    document = clean(document)
+    cases = [_case(entry) for entry in document.entries]
+    totals = {
+        "tests": str(len(cases)),
+        "failures": str(sum(case.find("failure") is not None for case in cases)),
+        "errors": str(sum(case.find("error") is not None for case in cases)),
+        "skipped": "0",
+        "time": f"{sum(entry.result.seconds for entry in document.entries):.3f}",
+    }
+    root = Element("testsuites", {"name": "dpaudit", **totals})
+    suite = SubElement(root, "testsuite", {"name": "dpaudit", **totals})
+    _properties(suite, {"alpha_spent": f"{document.alpha_spent:.3g}", "complete": str(document.complete).lower()})
+    suite.extend(cases)
+    if not document.complete:
+        SubElement(suite, "system-err").text = "Interrupted: these are the results so far."
+    ElementTree.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
+
+
+def _case(entry: Entry) -> Element:
+    result = entry.result
+    case = Element(
+        "testcase", {"classname": _classname(entry.path), "name": result.name, "time": f"{result.seconds:.3f}"}
+    )
+    if entry.path:
+        case.set("file", entry.path)
+        case.set("line", str(entry.line))
+    _properties(
+        case,
+        {
+            "verdict": str(result.verdict),
+            "expected": str(entry.expect or ""),
+            "claim": repr(result.claim),
+            "epsilon_lower": f"{result.epsilon_lower:.6g}",
+            "delta": f"{result.delta:g}",
+            "detectable_epsilon": f"{result.detectable_epsilon:.6g}",
+            "alpha": f"{result.alpha:g}",
+            "samples": str(result.samples),
+            "channel": result.channel.value,
+            "seed": str(result.seed),
+        },
+    )
+    if needs_attention(entry):
+        failed = not entry.met
+        kind = str(result.verdict) if entry.expect is None else "UNMET_EXPECTATION"
+        message = f"{result.verdict}: claimed {result.claim!r}, shown {shown(result)}"
+        if entry.expect is not None:
+            message += f" ({outcome(entry)})"
+        SubElement(case, "failure" if failed else "error", {"type": kind, "message": message}).text = _text(entry)
+    elif result.verdict is Verdict.VIOLATION:
+        SubElement(case, "system-out").text = _text(entry)
+    return case
+
+
+def _text(entry: Entry) -> str:
+    lines = [story(entry.result)]
+    if entry.mechanism_path:
+        lines.append(f"The mechanism is defined at {entry.mechanism_path}:{entry.mechanism_line}.")
+    if entry.path:
+        lines.append(f"The audit is defined at {entry.path}:{entry.line}.")
+    if entry.result.witness is not None and entry.result.witness.script_text:
+        lines.append(f"\nThe program that repeats this measurement:\n\n{entry.result.witness.script_text}")
+    return "\n".join(lines)
+
+
+def _classname(path: str) -> str:
+    """Dotted, as test runners write it, so that viewers can fold by folder."""
+    return path.removesuffix(".py").replace("\\", "/").strip("./").replace("/", ".") or "dpaudit"
+
+
+def _properties(parent: Element, values: dict[str, str]) -> None:
+    properties = SubElement(parent, "properties")
+    for name, value in values.items():
+        SubElement(properties, "property", {"name": name, "value": value})

@@ -1,0 +1,149 @@
+"""The document as Markdown (GitHub's dialect), for pull requests and job summaries.
+
+Names, data and events are code, in spans and blocks whose fences are longer than any run of backticks inside, so that nothing
+in them is markup.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from dpaudit.claims import Verdict
+from dpaudit.engine.text import STOPPED, shown
+from dpaudit.errors import InvalidArgument
+from dpaudit.report.document import Document, Entry
+from dpaudit.report.escape import clean
+from dpaudit.report.terminal import totals
+from dpaudit.report.words import by_urgency, detectable_rows, needs_attention, outcome, verdict_in_words
+
+LARGEST_SUMMARY = 1_000_000  # bytes; GitHub refuses a step summary above 1 MiB
+LARGEST_DATA = 4_000  # characters of one data set
+
+
+def render(document: Document, *, stories: bool = True) -> str:
+    """A table of all audits, then the story of each that somebody has to look at."""
+    document = clean(document)
+    lines = ["# dpaudit", "", totals(document), ""]
+    if not document.complete:
+        lines += ["**Interrupted: these are the results so far.**", ""]
+    entries = by_urgency(document)
+    if entries:
+        lines += ["| verdict | audit | claim | shown | samples | expectation |", "|---|---|---|---|---:|---|"]
+        lines += [_row(entry) for entry in entries]
+    for entry in entries:
+        if stories and (needs_attention(entry) or entry.result.verdict is Verdict.VIOLATION):
+            lines += ["", *_story(entry)]
+    return "\n".join(lines) + "\n"
+
+
+def github_summary(document: Document, environ: Mapping[str, str] = os.environ) -> Path | None:
+    """Append the report to the job summary where ``GITHUB_STEP_SUMMARY`` names one; return its path, or None.
+
+    GitHub drops a summary that is too large as a whole, so a long report goes without the stories, and a longer one is cut.
+    """
+    name = environ.get("GITHUB_STEP_SUMMARY", "")
+    if not name:
+        return None
+    path = Path(name)
+    try:
+        room = LARGEST_SUMMARY - (path.stat().st_size if path.exists() else 0)
+        text = render(document)
+        if len(text.encode()) > room:
+            text = render(document, stories=False)
+        if len(text.encode()) > room:
+            text = f"# dpaudit\n\n{totals(document)} The table is too long for a job summary.\n"
+        with path.open("a", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise InvalidArgument(f"GITHUB_STEP_SUMMARY={name!r} cannot be written: {error.strerror or error}.") from None
+    return path
+
+
+def _row(entry: Entry) -> str:
+    result = entry.result
+    verdict = f"**{result.verdict}**" if needs_attention(entry) else str(result.verdict)
+    cells = [
+        verdict,
+        code(result.name),
+        code(repr(result.claim)),
+        shown(result).replace(">=", "&ge;"),
+        f"{result.samples:,}",
+        outcome(entry),
+    ]
+    return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _story(entry: Entry) -> list[str]:
+    result = entry.result
+    lines = [
+        f"## {result.verdict}: {code(result.name)}",
+        "",
+        f"Claimed {code(repr(result.claim))}; shown {shown(result).replace('>=', '&ge;')}. {prose(verdict_in_words(result))}",
+    ]
+    places = [("The mechanism", entry.mechanism_path, entry.mechanism_line), ("The audit", entry.path, entry.line)]
+    for what, path, number in places:
+        if path:
+            lines += ["", f"{what} is defined at {code(f'{path}:{number}')}."]
+    witness = result.witness
+    if witness is not None:
+        ratio = "infinite" if math.isinf(witness.epsilon) else f"{witness.epsilon:.3f}"
+        unconfirmed = "" if witness.confirmed else ", not confirmed on fresh outputs"
+        pair = "The smallest pair found" if witness.shrunk else "The pair"
+        lines += ["", f"{pair}{unconfirmed}:", "", *block(_pair(witness.data, witness.neighbour), "python")]
+        lines += ["", f"Event: {code(witness.event)}", ""]
+        lines += ["| | event | outputs | share | 99 % interval |", "|---|---:|---:|---:|---|"]
+        for side, counted in (("data", witness.on_data), ("neighbour", witness.on_neighbour)):
+            interval = f"{counted.low:.4g} to {counted.high:.4g}"
+            lines.append(f"| {side} | {counted.count:,} | {counted.trials:,} | {counted.estimate:.4g} | {interval} |")
+        lines += ["", f"Log-ratio of the shares: {ratio}."]
+        if witness.script_text:
+            lines += ["", "<details><summary>A program that repeats this measurement</summary>", ""]
+            lines += [*block(witness.script_text.rstrip("\n"), "python"), "", "</details>"]
+    elif result.verdict is not Verdict.VIOLATION:
+        caught = [f"{epsilon} (event of probability {mass})" for mass, epsilon in detectable_rows(result)]
+        lines += ["", f"Would have been caught, from epsilon: {'; '.join(caught)}."]
+    for message in result.messages:
+        lines += ["", f"Note: {prose(message)}"]
+    return [*lines, "", f"Seed {result.seed}; {STOPPED[result.stopped_by]}; {result.pairs} pair(s) tried."]
+
+
+def _pair(data: str, neighbour: str) -> str:
+    return "\n".join(
+        f"{name} = {text if len(text) <= LARGEST_DATA else text[:LARGEST_DATA] + ' ...'}"
+        for name, text in (("data", data), ("neighbour", neighbour))
+    )
+
+
+def code(text: str) -> str:
+    """The text as a code span.
+
+    >>> print(code("a `quoted` name"))
+    ``a `quoted` name``
+    """
+    fence = "`" * (_longest_run(text) + 1)
+    # One space on each side is dropped by the reader; it is needed next to a backtick, and where spaces are the text's own.
+    space = " " if text[:1] in ("`", " ", "") or text[-1:] in ("`", " ") else ""
+    return f"{fence}{space}{text}{space}{fence}"
+
+
+def block(text: str, language: str = "") -> list[str]:
+    """The text as lines of a fenced block."""
+    fence = "`" * max(3, _longest_run(text) + 1)
+    return [f"{fence}{language}", *text.split("\n"), fence]
+
+
+def prose(text: str) -> str:
+    r"""Somebody else's sentence, with nothing in it read as markup.
+
+    >>> print(prose("raised <b>: see [x](y)"))
+    raised \<b\>: see \[x\](y)
+    """
+    return re.sub(r"([\\`*_{}\[\]<>#|~&!$])", r"\\\1", text)
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)

@@ -1,0 +1,350 @@
+"""Pictures of a result as SVG that lives inside an HTML page and takes its colours from it.
+
+Three of them: the evidence against the number of samples with the threshold; the outputs under both data sets with the
+event shaded; and the claimed privacy profile delta(epsilon) with the certified lower bounds over it.
+
+The second needs ``Result.outputs``, a small summary that the engine makes of outputs on one pair (of the witness where there is
+one, otherwise of the pair that leads). All values are plain JSON; without it, or where it is not of this form, the picture
+is left out.
+
+- outputs that are numbers (or a number that is computed from each output, such as one coordinate)::
+
+    {"edges": [e0, ..., ek],           # finite, ascending, evenly spaced where possible; e.g. 40 cells over the 0.1 % to
+                                       # 99.9 % quantiles of both sides together
+     "data": [c1, ..., ck],            # outputs on the data in [e0, e1), ..., [e(k-1), ek]
+     "neighbour": [c1, ..., ck],
+     "event": [[low, high], ...]}      # intervals that make up the event; ends may be infinite; low == high is one value
+
+- all other outputs::
+
+    {"categories": ["None", ...],      # readable, at most a few dozen
+     "data": [c1, ..., ck],
+     "neighbour": [c1, ..., ck],
+     "event": [0, 3]}                  # which of the categories are in the event
+
+- with both, optionally: ``"trials": [on_data, on_neighbour]``, how many outputs were summarised (default: the sums of the
+  counts; larger where some fall outside), ``"label": "output[2]"``, what the axis shows (default ``"output"``), and
+  ``"pair": [data, neighbour]``, the two data sets as text where there is no witness.
+
+The order of the sides is that of the witness: ``data`` is the side on which the event is likelier.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.claims import PureDP, Verdict
+from dpaudit.engine.family import claimed_epsilon
+from dpaudit.engine.result import Frequency, Result
+from dpaudit.report.escape import one_line
+from dpaudit.report.svg import COLOURS, LABELLED, WIDE, draw_svg
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats: TypeAlias = NDArray[np.float64]
+
+MOST_POINTS = 400  # of a trajectory
+MOST_CATEGORIES = 12
+PROFILE_POINTS = 121
+LONGEST_LABEL = 26
+SMALLEST_DELTA = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """An SVG element with what it shows."""
+
+    title: str
+    caption: str
+    svg: str
+
+
+def pictures(result: Result, *, prefix: str = "") -> tuple[Picture, ...]:
+    """All pictures that the result has something for. ``prefix`` keeps ids apart where many SVGs share a page."""
+    makers: tuple[tuple[str, Callable[[Result, str], Picture | None]], ...] = (
+        ("evidence", evidence),
+        ("outputs", outputs),
+        ("profile", profile),
+    )
+    made = (maker(result, f"{prefix}{name}-") for name, maker in makers)
+    return tuple(picture for picture in made if picture is not None)
+
+
+def evidence(result: Result, prefix: str = "") -> Picture | None:
+    """Evidence against the claim over the samples, with the threshold at which the claim is refuted."""
+    seen = np.array([(n, w) for n, w in result.trajectory if math.isfinite(w)], dtype=np.float64).reshape(-1, 2)
+    if not len(seen) or not math.isfinite(result.threshold):
+        return None
+    samples, tens = _thinned(seen[:, 0], seen[:, 1] / math.log(10.0))
+    threshold = result.threshold / math.log(10.0)
+
+    def draw(axes: Axes) -> None:
+        axes.plot([0.0, *samples], [0.0, *tens], color=COLOURS["data"], label="evidence")
+        axes.axhline(threshold, color=COLOURS["alarm"], linestyle="--", linewidth=1.2, label="threshold")
+        axes.set(xlabel="samples", ylabel="evidence, powers of ten")
+        axes.set_ylim(min(-1.0, float(tens.min()) - 0.5), max(threshold, float(tens.max())) * 1.12)
+        axes.set_xlim(0.0, max(float(samples[-1]), 1.0))
+        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
+        axes.locator_params(axis="x", nbins=5)
+        axes.legend(loc="best")
+
+    crossed = float(tens.max()) >= threshold
+    caption = (
+        "The bettor against the claim starts with 1 and, if the claim holds, ever reaches the threshold of "
+        f"10^{threshold:.1f} with probability at most {result.alpha:g}"
+    )
+    caption += "; it did." if crossed and result.verdict is Verdict.VIOLATION else "."
+    return Picture("Evidence against the claim", caption, draw_svg(draw, prefix, "Evidence against samples"))
+
+
+def outputs(result: Result, prefix: str = "") -> Picture | None:
+    """Outputs under both data sets with the event shaded; None where the result has no summary of outputs."""
+    found = Summary.read(result.outputs)
+    if found is None:
+        return None
+    draw = partial(_histogram if found.edges else _categories, summary=found)
+    box = WIDE if found.edges else LABELLED
+    caption = "Share of the outputs on the data and on the neighbour"
+    caption += ", with the event shaded." if found.intervals or found.members else "."
+    missing = max(1.0 - sum(counts) / trials for counts, trials in zip(found.counts, found.trials, strict=True))
+    if missing > 1e-9:
+        caption += f" Up to {100.0 * missing:.2g} % of a side lie outside the picture."
+    if result.witness is None and found.pair:
+        caption += f" Data: {found.pair[0]}; neighbour: {found.pair[1]}."
+    return Picture("Outputs under both data sets", caption, draw_svg(draw, prefix, "Outputs under both data sets", box))
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """``Result.outputs`` read: counts on both sides over cells of the line, or over categories."""
+
+    counts: tuple[tuple[float, ...], tuple[float, ...]]
+    trials: tuple[float, float]
+    edges: tuple[float, ...]  # empty: categories
+    categories: tuple[str, ...]
+    intervals: tuple[tuple[float, float], ...]  # the event on the line
+    members: tuple[int, ...]  # the categories in the event
+    label: str
+    pair: tuple[str, ...]
+
+    @classmethod
+    def read(cls, plain: Mapping[str, Any]) -> Summary | None:
+        """The summary, or None where there is none of the form that this module describes."""
+        if "data" not in plain:
+            return None
+        try:
+            return cls._read(plain)
+        except (KeyError, TypeError, ValueError, IndexError, OverflowError):
+            return None
+
+    @classmethod
+    def _read(cls, plain: Mapping[str, Any]) -> Summary | None:
+        sides = [tuple(float(count) for count in plain[side]) for side in ("data", "neighbour")]
+        sums = [math.fsum(side) for side in sides]
+        trials = [float(number) for number in plain.get("trials", sums)]
+        edges = tuple(float(edge) for edge in plain.get("edges", ()))
+        categories = tuple(one_line(str(name)) for name in plain.get("categories", ()))
+        cells = len(edges) - 1 if edges else len(categories)
+        right = (
+            cells >= 1
+            and all(len(side) == cells for side in sides)
+            and all(math.isfinite(count) and count >= 0.0 for side in sides for count in side)
+            and all(math.isfinite(edge) for edge in edges)
+            and all(low < high for low, high in itertools.pairwise(edges))
+            and all(0.0 < total <= number < math.inf for total, number in zip(sums, trials, strict=True))
+        )
+        if not right:
+            return None
+        event = plain.get("event", ())
+        return cls(
+            counts=(sides[0], sides[1]),
+            trials=(trials[0], trials[1]),
+            edges=edges,
+            categories=categories,
+            intervals=tuple((float(low), float(high)) for low, high in event) if edges else (),
+            members=() if edges else tuple(int(index) for index in event if 0 <= index < cells),
+            label=_short(one_line(str(plain.get("label", "output"))), 60),
+            pair=tuple(_short(one_line(str(text)), 200) for text in plain.get("pair", ())),
+        )
+
+    def shares(self) -> tuple[Floats, Floats]:
+        """Counts over the trials, on both sides."""
+        first, second = (np.array(side) / total for side, total in zip(self.counts, self.trials, strict=True))
+        return first, second
+
+
+def _histogram(axes: Axes, summary: Summary) -> None:
+    edges = np.array(summary.edges)
+    widths = np.diff(edges)
+    even = bool(np.allclose(widths, widths[0], rtol=1e-6, atol=0.0))
+    low, high = float(edges[0]), float(edges[-1])
+    for index, (start, stop) in enumerate(summary.intervals):
+        label = "event" if index == 0 else None
+        if start == stop:
+            axes.axvline(start, color=COLOURS["event"], linewidth=3.0, alpha=0.5, label=label)
+        elif stop > low and start < high:
+            axes.axvspan(
+                max(start, low), min(stop, high), color=COLOURS["event"], alpha=0.28, linewidth=0.0, label=label
+            )
+    for name, shares, style in zip(("data", "neighbour"), summary.shares(), ("-", "--"), strict=True):
+        heights = shares if even else shares / widths
+        axes.stairs(heights, edges, color=COLOURS[name], linestyle=style, linewidth=1.5, label=name)
+        axes.stairs(heights, edges, color=COLOURS[name], fill=True, alpha=0.10)
+    axes.set(xlabel=summary.label, ylabel="share of outputs" if even else "density of outputs", xlim=(low, high))
+    axes.set_ylim(bottom=0.0)
+    axes.legend(loc="best")
+
+
+def _categories(axes: Axes, summary: Summary) -> None:
+    first, second = summary.shares()
+    largest = np.argsort(-np.maximum(first, second), kind="stable")[:MOST_CATEGORIES]
+    kept = sorted(int(index) for index in {*largest.tolist(), *summary.members[:MOST_CATEGORIES]})
+    names = [_short(summary.categories[index]) for index in kept]
+    bars = [first[kept], second[kept]]
+    if len(kept) < len(first):
+        names.append("others")
+        bars = [
+            np.append(bar, max(side.sum() - bar.sum(), 0.0)) for bar, side in zip(bars, (first, second), strict=True)
+        ]
+    places = np.arange(len(names), dtype=np.float64)
+    for number, index in enumerate(index for index in kept if index in summary.members):
+        place = kept.index(index)
+        axes.axhspan(
+            place - 0.5, place + 0.5, color=COLOURS["event"], alpha=0.28, linewidth=0.0,
+            label="event" if number == 0 else None,
+        )  # fmt: skip
+    axes.barh(places - 0.18, bars[0], height=0.32, color=COLOURS["data"], label="data")
+    axes.barh(
+        places + 0.18, bars[1], height=0.32, color=COLOURS["neighbour"], label="neighbour", hatch="///", alpha=0.75
+    )
+    axes.set_yticks(places, names)
+    axes.set(xlabel=f"share of outputs ({summary.label})", ylim=(len(names) - 0.5, -0.5))
+    axes.grid(axis="y", visible=False)
+    axes.legend(loc="best")
+
+
+def profile(result: Result, prefix: str = "") -> Picture | None:
+    """The largest delta that the claim allows at each epsilon, and what was shown about the mechanism.
+
+    Let ``[a, A]`` and ``[b, B]`` be the exact intervals of an event's probability on the two sides. Whatever the epsilon, the
+    true profile is at least ``P(S) - exp(epsilon) Q(S) >= a - exp(epsilon) B``, and the same with the sides exchanged and
+    for the complement of the event; all four hold together wherever both intervals do.
+    """
+    if not math.isfinite(result.epsilon_lower):
+        return None
+    widest = _widest(result)
+    grid = np.linspace(0.0, widest, PROFILE_POINTS)
+    claimed = result.claim.delta(grid)
+    counted = None
+    if result.witness is not None:
+        counted = partial(delta_lower, on_data=result.witness.on_data, on_neighbour=result.witness.on_neighbour)
+    refuted = None
+    if claimed_epsilon(result.claim) is None and 0.0 < result.parameter_lower < math.inf:
+        refuted = result.claim.at(result.parameter_lower).delta(grid)
+    logarithmic = not isinstance(result.claim, PureDP)
+    floor = max(min(result.delta, 1e-3) / 10.0, SMALLEST_DELTA) if logarithmic else 0.0
+
+    def draw(axes: Axes) -> None:
+        axes.plot(grid, np.maximum(claimed, floor / 10.0), color=COLOURS["ink"], label="claimed")
+        if counted is not None and counted(0.0 * grid)[0] > floor:
+            fine = np.linspace(0.0, widest, 8 * PROFILE_POINTS)  # it falls off a cliff on a logarithmic axis
+            axes.plot(
+                fine, np.maximum(counted(fine), floor / 10.0), color=COLOURS["alarm"], linestyle="--",
+                label="at least (witness)",
+            )  # fmt: skip
+            axes.fill_between(
+                grid, claimed, np.maximum(counted(grid), claimed), color=COLOURS["alarm"], alpha=0.15, linewidth=0.0
+            )
+        if refuted is not None:
+            name = result.claim.parameter_name
+            axes.plot(
+                grid, np.maximum(refuted, floor / 10.0), color=COLOURS["muted"], linestyle=":",
+                label=f"{name} = {result.parameter_lower:.4g}",
+            )  # fmt: skip
+        if result.epsilon_lower > 0.0:
+            shown = min(result.epsilon_lower, widest)
+            beyond = shown < result.epsilon_lower
+            axes.plot(
+                [shown], [max(result.delta, floor)], marker=">" if beyond else "o", markersize=7, clip_on=False, zorder=5,
+                color=COLOURS["alarm" if result.verdict is Verdict.VIOLATION else "data"], linestyle="none",
+                label=f"epsilon >= {result.epsilon_lower:.4g}{', off the picture' if beyond else ''}",
+            )  # fmt: skip
+        axes.set(xlabel="epsilon", ylabel="delta(epsilon)", xlim=(0.0, widest))
+        if logarithmic:
+            axes.set_yscale("log")
+            axes.set_ylim(floor, 1.0)
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:.0e}" if value < 0.01 else f"{value:g}")
+        else:
+            highest = max(float(claimed[0]), 1e-9 if counted is None else float(counted(grid)[0]))
+            axes.set_ylim(0.0, 1.08 * highest)
+        axes.legend(loc="best")
+
+    at = f" at delta {result.delta:g}" if result.delta else ""
+    caption = (
+        "A mechanism that keeps its claim stays on or below the solid line. "
+        f"The dot is the certified bound, epsilon >= {result.epsilon_lower:.4g}{at}, wrong with probability at most "
+        f"{result.alpha:g}."
+    )
+    if refuted is not None:
+        caption += (
+            f" The mechanism is not below the dotted line everywhere: {result.claim.parameter_name} is at least that."
+        )
+    if counted is not None:
+        caption += (
+            " The dashed line is what the counts of the witness show (98 % confidence); where it is above the solid one, "
+            "more leaks than was claimed."
+        )
+    return Picture("Claimed profile and lower bounds", caption, draw_svg(draw, prefix, "Privacy profile"))
+
+
+def delta_lower(epsilon: Floats, on_data: Frequency, on_neighbour: Frequency) -> Floats:
+    """Lower bound of the privacy profile that one event's exact intervals give at each epsilon; see :func:`profile`.
+
+    >>> on_data = Frequency(count=90, trials=100, low=0.8, high=0.96)
+    >>> on_neighbour = Frequency(count=10, trials=100, low=0.04, high=0.2)
+    >>> delta_lower(np.array([0.0, 1.0]), on_data, on_neighbour).round(3).tolist()
+    [0.6, 0.256]
+    """
+    factor = np.exp(epsilon)
+    corners = [
+        (on_data.low, on_neighbour.high),
+        (on_neighbour.low, on_data.high),
+        (1.0 - on_data.high, 1.0 - on_neighbour.low),
+        (1.0 - on_neighbour.high, 1.0 - on_data.low),
+    ]
+    bounds = np.stack([low - factor * high for low, high in corners])
+    return np.asarray(np.clip(bounds.max(axis=0), 0.0, 1.0))
+
+
+def _widest(result: Result) -> float:
+    """How far the epsilon axis goes: past the claim, and past the bound where that is not out of sight."""
+    claimed = claimed_epsilon(result.claim)
+    if claimed is None:
+        claimed = 1.0
+        while claimed < 100.0 and result.claim.delta(claimed) > max(result.delta, SMALLEST_DELTA):
+            claimed *= 1.25
+        claimed /= 1.25
+    claimed = max(claimed, 0.05)
+    return max(1.3 * claimed, min(1.15 * result.epsilon_lower, 5.0 * claimed))
+
+
+def _thinned(samples: Floats, values: Floats) -> tuple[Floats, Floats]:
+    """At most ``MOST_POINTS`` of them; of each stretch its highest, so that nothing that crossed is lost, and the last."""
+    if samples.size <= MOST_POINTS:
+        return samples, values
+    stretches = np.array_split(np.arange(samples.size - 1), MOST_POINTS - 1)
+    kept = np.array([*(int(part[np.argmax(values[part])]) for part in stretches), samples.size - 1])
+    return samples[kept], values[kept]
+
+
+def _short(text: str, limit: int = LONGEST_LABEL) -> str:
+    return text if len(text) <= limit else f"{text[: limit - 3]}..."

@@ -1,0 +1,173 @@
+"""The document as SARIF 2.1.0, for code scanning: what somebody has to act on, at the line where it is written.
+
+The primary location is the mechanism where its source is in the repository, otherwise the audit's definition. A fingerprint
+is made of the rule, the file and name of the audit, and the channel; not of lines, seeds, counts or bounds, so the same
+problem is the same alert after an edit above it or a rerun.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from pathlib import PurePosixPath, PureWindowsPath
+from typing import Any
+from urllib.parse import quote
+
+from dpaudit import __version__
+from dpaudit.claims import Verdict
+from dpaudit.engine.result import claim_to_dict
+from dpaudit.engine.text import shown
+from dpaudit.report.document import Document, Entry
+from dpaudit.report.escape import clean
+from dpaudit.report.words import claim_in_words, needs_attention, outcome, verdict_in_words
+
+SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
+
+# id: level, name, short description, full description
+RULES = {
+    "privacy-violation": (
+        "error",
+        "PrivacyViolation",
+        "The mechanism leaks more than its claim allows.",
+        "On a pair of neighbouring data sets an event was found whose probabilities differ by more than the claim allows.",
+    ),
+    "unmet-expectation": (
+        "error",
+        "UnmetExpectation",
+        "An audit ended with another verdict than the one it expects.",
+        "A known leak that is no longer found, or one that was not known: see dpaudit.Audit(expect=...).",
+    ),
+    "inconclusive": (
+        "warning",
+        "Inconclusive",
+        "The audit could not decide.",
+        "The budget ended with too little power, or the mechanism could not be sampled. This is not a sign of privacy.",
+    ),
+}
+_ORDER = list(RULES)
+
+
+def render(document: Document) -> str:
+    """SARIF 2.1.0 with sorted keys; equal documents give equal files."""
+    document = clean(document)
+    entries = [entry for entry in document.entries if needs_attention(entry)]
+    seen: Counter[str] = Counter()
+    run = {
+        "tool": {
+            "driver": {
+                "name": "dpaudit",
+                "semanticVersion": __version__,
+                "rules": [_rule(identifier) for identifier in _ORDER],
+            }
+        },
+        "columnKind": "unicodeCodePoints",
+        "invocations": [{"executionSuccessful": document.complete}],
+        "results": [_result(entry, seen) for entry in entries],
+        "properties": {"alphaSpent": document.alpha_spent, "audits": len(document.entries)},
+    }
+    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1, sort_keys=True) + "\n"
+
+
+def _rule(identifier: str) -> dict[str, Any]:
+    level, name, short, full = RULES[identifier]
+    properties: dict[str, Any] = {"tags": ["privacy", "differential-privacy"], "precision": "very-high"}
+    if identifier == "privacy-violation":
+        properties["tags"].insert(0, "security")
+        properties["security-severity"] = "7.5"
+    return {
+        "id": identifier,
+        "name": name,
+        "shortDescription": {"text": short},
+        "fullDescription": {"text": full},
+        "help": {"text": f"{full} Run `dpaudit run --html report.html` for the witness, pictures and a script."},
+        "defaultConfiguration": {"level": level},
+        "properties": properties,
+    }
+
+
+def rule_of(entry: Entry) -> str:
+    """Which rule an entry that needs attention falls under."""
+    if entry.expect is not None:
+        return "unmet-expectation"
+    return "privacy-violation" if entry.result.verdict is Verdict.VIOLATION else "inconclusive"
+
+
+def fingerprint(entry: Entry) -> str:
+    """What stays the same as long as the problem is the same."""
+    parts = [rule_of(entry), entry.path.replace("\\", "/"), entry.result.name, entry.result.channel.value]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+def _result(entry: Entry, seen: Counter[str]) -> dict[str, Any]:
+    result = entry.result
+    rule = rule_of(entry)
+    mark = fingerprint(entry)
+    seen[mark] += 1
+    plain: dict[str, Any] = {
+        "ruleId": rule,
+        "ruleIndex": _ORDER.index(rule),
+        "level": RULES[rule][0],
+        "message": {"text": _message(entry)},
+        # The second is the one that GitHub reads; two alike are told apart by the number after the colon.
+        "partialFingerprints": {
+            "dpauditAudit/v1": f"{mark}:{seen[mark]}",
+            "primaryLocationLineHash": f"{mark}:{seen[mark]}",
+        },
+        "properties": {
+            "audit": result.name,
+            "verdict": str(result.verdict),
+            "expected": str(entry.expect or ""),
+            "claim": claim_to_dict(result.claim),
+            "epsilonLower": _number(result.epsilon_lower),
+            "delta": _number(result.delta),
+            "detectableEpsilon": _number(result.detectable_epsilon),
+            "alpha": result.alpha,
+            "samples": result.samples,
+            "channel": result.channel.value,
+            "seed": str(result.seed),  # may be beyond the integers of a reader in JavaScript
+        },
+    }
+    audit = _location(entry.path, entry.line)
+    mechanism = _location(entry.mechanism_path, entry.mechanism_line)
+    primary = mechanism or audit
+    if primary:
+        plain["locations"] = [{**primary, "logicalLocations": [{"fullyQualifiedName": result.name}]}]
+    if mechanism and audit:
+        plain["relatedLocations"] = [{**audit, "id": 1, "message": {"text": "The audit is defined here."}}]
+    return plain
+
+
+def _message(entry: Entry) -> str:
+    result = entry.result
+    claimed = f"Claimed {result.claim!r}: {claim_in_words(result.claim)}"
+    parts = [f"{result.verdict}: {result.name}. {claimed} Shown: {shown(result)}. {verdict_in_words(result)}"]
+    if entry.expect is not None:
+        parts.append(f"This is {outcome(entry)}.")
+    witness = result.witness
+    if witness is not None:
+        parts.append(
+            f"Data: {witness.data}; neighbour: {witness.neighbour}. Event: {witness.event}. On data: {witness.on_data}; on "
+            f"neighbour: {witness.on_neighbour}."
+        )
+    # In a message of SARIF "[text](target)" is a link (section 3.11.6); nothing here is meant as one.
+    return re.sub(r"\[(?=[^\[\]]*\]\()", r"\\[", "\n".join([*parts, *result.messages]))
+
+
+def _number(value: float) -> float | str:
+    """JSON has no infinity; as in the canonical document it is a word."""
+    return value if abs(value) < float("inf") else str(value)
+
+
+def _location(path: str, line: int) -> dict[str, Any]:
+    if not path:
+        return {}
+    artifact: dict[str, Any]
+    windows = PureWindowsPath(path)
+    if windows.drive or PurePosixPath(path).is_absolute():
+        absolute = windows.as_posix()
+        artifact = {"uri": f"file://{'/' if windows.drive else ''}{quote(absolute, safe='/:')}"}
+    else:
+        artifact = {"uri": quote(path.replace("\\", "/"), safe="/"), "uriBaseId": "%SRCROOT%"}
+    return {"physicalLocation": {"artifactLocation": artifact, "region": {"startLine": max(line, 1)}}}

@@ -1,0 +1,102 @@
+"""Claims, relations and verdicts in sentences, for the reports that people read."""
+
+from __future__ import annotations
+
+import math
+
+from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, Relation, RenyiDP, Verdict, ZeroConcentratedDP
+from dpaudit.engine.result import Result
+from dpaudit.report.document import Document, Entry
+
+RELATIONS = {
+    Relation.SUBSTITUTE: "one row replaced; the number of rows is public",
+    Relation.ADD_REMOVE: "one row more or less",
+    Relation.ZERO_OUT: "one row replaced by a fixed null row",
+    Relation.ANSWERS: "vectors of query answers, each entry moved by at most the sensitivity",
+    Relation.USERS_SUBSTITUTE: "all rows of one person replaced",
+    Relation.USERS_ADD_REMOVE: "all rows of one person added or removed",
+    Relation.SECRETS: "two secrets; the data are drawn anew in every trial",
+}
+
+
+def claim_in_words(claim: Claim) -> str:
+    """What the claim promises.
+
+    >>> claim_in_words(PureDP(1.0))
+    'No set of outputs is more than exp(1) = 2.718 times as likely on one data set as on a neighbouring one.'
+    """
+    match claim:
+        case PureDP():
+            return f"No set of outputs is more than {_factor(claim.epsilon)} as likely on one data set as on a neighbouring one."
+        case ApproxDP():
+            return (
+                f"No set of outputs is more than {_factor(claim.epsilon)} as likely, plus {claim.claimed_delta:g}, on one data "
+                "set as on a neighbouring one."
+            )
+        case GaussianDP():
+            return (
+                "Outputs on neighbouring data sets are no easier to tell apart than the normal laws N(0, 1) and "
+                f"N({claim.mu:g}, 1)."
+            )
+        case ZeroConcentratedDP():
+            return (
+                "The Renyi divergence of every order a > 1 between outputs on neighbouring data sets is at most "
+                f"{claim.rho:g} a."
+            )
+        case RenyiDP():
+            return (
+                f"The Renyi divergence of order {claim.order:g} between outputs on neighbouring data sets is at most "
+                f"{claim.epsilon:g}."
+            )
+    return repr(claim)
+
+
+def _factor(epsilon: float) -> str:
+    return f"exp({epsilon:g}) = {math.exp(epsilon):.4g} times" if epsilon < 700.0 else f"exp({epsilon:g}) times"
+
+
+def verdict_in_words(result: Result) -> str:
+    """What the verdict means, in one or two sentences."""
+    match result.verdict:
+        case Verdict.VIOLATION:
+            return f"The claim is false, or an event of probability {result.alpha:g} has happened."
+        case Verdict.NO_VIOLATION_FOUND:
+            return (
+                "Nothing was found. This is not a proof of privacy: rarer leaks, and leaks on data that were not tried, "
+                "need more samples."
+            )
+    return "The audit could not decide. This is not a sign of privacy."
+
+
+def detectable_rows(result: Result) -> list[tuple[str, str]]:
+    """Probability of an event, and from which epsilon on it would have been caught, most probable first."""
+    return [
+        (f"{mass:g}", f"{epsilon:.3g}" if math.isfinite(epsilon) else "not with these samples")
+        for mass, epsilon in sorted(result.detectable.items(), reverse=True)
+    ]
+
+
+def detectable_note(claim: Claim) -> str:
+    """What the numbers of :func:`detectable_rows` state (see ``dpaudit.engine.power``)."""
+    plus = "" if isinstance(claim, PureDP) else " plus the delta that the claim allows"
+    return (
+        f"An event whose probability is m{plus} on one data set and m exp(-epsilon) on its neighbour would have been caught, "
+        "with probability about 0.9, from this epsilon on."
+    )
+
+
+def outcome(entry: Entry) -> str:
+    """What was expected and whether it came, or nothing where nothing was expected."""
+    if entry.expect is None:
+        return ""
+    return "as expected" if entry.met else f"unexpected: {entry.expect} was expected"
+
+
+def needs_attention(entry: Entry) -> bool:
+    """Whether somebody has to act: a violation, an unmet expectation, or no decision."""
+    return not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE)
+
+
+def by_urgency(document: Document) -> list[Entry]:
+    """Entries with what failed first, then what was not decided, then the others; otherwise as they are."""
+    return sorted(document.entries, key=lambda entry: (entry.met, not needs_attention(entry)))

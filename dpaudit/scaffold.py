@@ -1,0 +1,94 @@
+"""``dpaudit init``: a first audit file and a CI workflow, next to what is there already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dpaudit.errors import InvalidArgument
+
+AUDIT = '''"""Audits of this repository: `dpaudit run` runs them, and so does pytest (see [tool.dpaudit] in pyproject.toml).
+
+Replace the example by mechanisms of your own. To see a violation, halve the scale of the noise and run again.
+"""
+
+from hypothesis import strategies as st
+
+import dpaudit
+from dpaudit import neighbours
+
+EPSILON = 1.0
+
+
+def noisy_count(data, size, rng):
+    """`size` releases of the number of rows, which one person changes by at most 1."""
+    return len(data) + rng.laplace(scale=1.0 / EPSILON, size=size)
+
+
+count = dpaudit.Audit(
+    name="noisy count",
+    mechanism=dpaudit.batched(noisy_count),
+    claim=dpaudit.PureDP(EPSILON),
+    neighbours=neighbours.add_remove(st.integers(0, 10), max_size=4),
+    options={"samples": 200_000},
+)
+'''
+
+WORKFLOW = """name: privacy
+on:
+  push:
+  pull_request:
+permissions:
+  contents: read
+jobs:
+  dpaudit:
+    runs-on: ubuntu-latest
+    timeout-minutes: 30
+    steps:
+      - uses: actions/checkout@v4
+      - uses: actions/setup-python@v5
+        with:
+          python-version: "3.12"
+      - run: pip install "dpaudit[report]"
+      # What the audited code needs goes here: pip install .
+      - run: dpaudit run audits --output dpaudit.json --html dpaudit.html
+      - uses: actions/upload-artifact@v4
+        if: always()
+        with:
+          name: dpaudit
+          path: |
+            dpaudit.json
+            dpaudit.html
+"""
+
+FILES = {"audits/first_audit.py": AUDIT, ".github/workflows/dpaudit.yml": WORKFLOW}
+
+
+def write_scaffold(folder: Path) -> list[str]:
+    """Write what is missing below ``folder`` and return what to tell the user. Nothing is ever overwritten."""
+    if not folder.is_dir():
+        raise InvalidArgument(f"folder={str(folder)!r} is not a folder; make it first.")
+    lines = []
+    for name, text in FILES.items():
+        path = folder / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            # "x": a file that appears between a look and the writing is not overwritten either.
+            with path.open("x", encoding="utf-8") as file:
+                file.write(text)
+            lines.append(f"wrote {path}")
+        except FileExistsError:
+            lines.append(f"kept {path}, which was there already")
+        except OSError as error:
+            raise InvalidArgument(f"{str(path)!r} cannot be written: {error.strerror or error}.") from None
+    where = "" if folder == Path() else f"cd {folder} && "
+    return [
+        *lines,
+        "",
+        "Next:",
+        f"  {where}dpaudit run                  # runs audits/; it finds nothing",
+        "  halve the scale in audits/first_audit.py and run it again: a violation, with its witness",
+        "  dpaudit run --html report.html   # the same to look at",
+        "To let pytest run the audits too, add to pyproject.toml:",
+        "  [tool.dpaudit]",
+        '  audits = ["audits"]',
+    ]
