@@ -8,7 +8,7 @@ WORKERS ?= 2
 .PHONY: audit test lint types unit format clean
 
 audit: $(STAMP)
-	$(BIN)/python -m audits.verify
+	$(BIN)/python -m dpaudit run audits -j $(WORKERS)
 
 test: lint types unit
 

@@ -109,6 +109,7 @@ class Audit:
     neighbours: Any  # Neighbours, or a function that makes them
     options: dict[str, Any] = field(default_factory=dict)
     expect: Verdict | str | None = None
+    made: bool = False  # ``mechanism`` is a function that makes it, called when the audit runs
 
     def __post_init__(self) -> None:
         if isinstance(self.expect, str):
@@ -118,7 +119,8 @@ class Audit:
     def run(self, **overrides: Any) -> Result:
         """Run it, with options replaced where given."""
         where = self.neighbours() if callable(self.neighbours) else self.neighbours
-        return audit(self.mechanism, self.claim, where, name=self.name, **{**self.options, **overrides})
+        mechanism = self.mechanism() if self.made else self.mechanism
+        return audit(mechanism, self.claim, where, name=self.name, **{**self.options, **overrides})
 
     def met(self, result: Result) -> bool:
         """Whether the result is what was expected (without expectation: no violation, and conclusive)."""
