@@ -13,6 +13,8 @@ from dpaudit.errors import InvalidArgument, LawError
 from dpaudit.exact.form import Array, Continuous, Form, Tail, check_mass
 from dpaudit.validation import check_count, check_generator, finite_array, shorten
 
+_FLAT = 1e-8
+
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
@@ -53,7 +55,8 @@ class Pieces:
         with np.errstate(invalid="ignore", divide="ignore"):
             width = np.maximum(right - left, 0.0)
             fall = np.where(steep == 0.0, 0.0, steep * width)
-            size = np.where(steep == 0.0, np.log(width), np.log(-np.expm1(-fall)) - np.log(steep))
+            # (1 - exp(-d)) / d = 1 - d/2 + ... where d is too small to divide by.
+            size = np.where(fall < _FLAT, np.log(width) - 0.5 * fall, np.log(-np.expm1(-fall)) - np.log(steep))
             peak = self.values + np.where(steep == 0.0, 0.0, self.slopes * (top - self.anchors))
             return np.where(right > left, peak + size, -np.inf)
 
@@ -89,8 +92,9 @@ class Pieces:
         left, right, slope = self.edges[j], self.edges[j + 1], self.slopes[j]
         steep = np.abs(slope)
         with np.errstate(invalid="ignore", divide="ignore"):
-            full = -np.expm1(-np.where(steep == 0.0, 0.0, steep * (right - left)))
-            inward = np.where(steep == 0.0, uniform * (right - left), -np.log1p(-(1.0 - uniform) * full) / steep)
+            fall = np.where(steep == 0.0, 0.0, steep * (right - left))
+            sloped = -np.log1p((1.0 - uniform) * np.expm1(-fall)) / steep
+            inward = np.where(fall < _FLAT, uniform * (right - left), sloped)
         return np.where(slope > 0.0, right - inward, left + inward)
 
 
