@@ -257,18 +257,17 @@ _GLOBALS = threading.RLock()
 @contextmanager
 def seeded_globals(rng: np.random.Generator) -> Iterator[None]:
     """Seed ``random`` and legacy ``numpy.random`` from ``rng`` inside the block, and restore them after it."""
-    _GLOBALS.acquire()
-    python_state = random.getstate()
-    numpy_state = np.random.get_state()  # noqa: NPY002 - the user's function may use it; we only shield it
-    seeds = rng.integers(0, 2**32, size=4, dtype=np.uint32)
-    random.seed(int.from_bytes(seeds.tobytes(), "little"))
-    np.random.seed(seeds)  # noqa: NPY002
-    try:
-        yield
-    finally:
-        random.setstate(python_state)
-        np.random.set_state(numpy_state)  # noqa: NPY002
-        _GLOBALS.release()
+    with _GLOBALS:
+        python_state = random.getstate()
+        numpy_state = np.random.get_state()  # noqa: NPY002 - the user's function may use it; we only shield it
+        seeds = rng.integers(0, 2**32, size=4, dtype=np.uint32)
+        try:
+            random.seed(int.from_bytes(seeds.tobytes(), "little"))
+            np.random.seed(seeds)  # noqa: NPY002
+            yield
+        finally:
+            random.setstate(python_state)
+            np.random.set_state(numpy_state)  # noqa: NPY002
 
 
 def _release(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -115,8 +115,10 @@ class Record:
         sizes = self.new.sum(axis=1)
         if sizes[0] != sizes[1]:
             raise DPAuditError(f"A round must draw as many outputs from D as from D', not {sizes[0]} and {sizes[1]}.")
-        if (self.new < 0).any() or (self.past < 0).any():
-            raise DPAuditError("A cell count is negative; the partition and its counts do not belong together.")
+        if (self.new < 0).any() or (self.past < 0).any() or (self.older > self.past).any():
+            raise DPAuditError(
+                "Cell counts do not fit their past; the partition and its counts do not belong together."
+            )
 
     @cached_property
     def plans(self) -> tuple[Plan, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Literal
@@ -31,6 +32,7 @@ class Options:
     timeout_is_output: bool = False
     boosted: bool = False
     progress: bool | None = None
+    on_round: Callable[[int, float], None] | None = None  # told samples and log-wealth after every settled round
 
     def __post_init__(self) -> None:
         check_count(samples=self.samples, minimum=2)

@@ -81,6 +81,9 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
         numbers = _numeric(outputs)
         if numbers is not None:
             return _uniform(_array_label(outputs.dtype, outputs.shape[1:]), numbers)
+        words = _words(outputs)
+        if words is not None:
+            return words
         outputs = outputs.tolist() if outputs.ndim == 1 else list(outputs)
     kinds = set(map(type, outputs))
     if len(kinds) == 1:
@@ -88,6 +91,35 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
         if fast is not None:
             return fast
     return _walk_all(outputs)
+
+
+def _words(array: NDArray[Any]) -> Encoded | None:
+    """Arrays of strings, without a walk per output: every distinct word is looked at once, and so is every distinct row."""
+    flat = array.reshape(array.shape[0], -1)
+    if array.dtype.kind == "O":
+        if not flat.size or set(map(type, flat.ravel().tolist())) != {str}:
+            return None
+    elif array.dtype.kind not in "US" or not flat.size:
+        return None
+    known, place = np.unique(flat, return_inverse=True)
+    codes_of_words = np.array([digest(repr(word)) for word in known.tolist()], dtype=np.uint64)
+    place = place.reshape(flat.shape)
+    with np.errstate(over="ignore"):
+        keys = np.zeros(len(flat), dtype=np.uint64)
+        for column in place.T:
+            keys = (keys ^ codes_of_words[column]) * _ODD
+    rows, first, back = np.unique(keys, return_index=True, return_inverse=True)
+    labels = [_walk(array[index].tolist() if array.ndim > 1 else flat[index, 0], [], 0) for index in first]
+    if array.ndim > 1:
+        labels = [f"array of shape {array.shape[1:]}: {label}" for label in labels]
+    codes = np.array([digest(label) for label in labels], dtype=np.uint64)
+    named = {int(code): _shortened(label) for code, label in zip(codes, labels, strict=True)}
+    del rows
+    return Encoded(codes[back.reshape(-1)], np.empty((len(flat), 0)), named)
+
+
+def _shortened(label: str) -> str:
+    return label if len(label) <= LABEL_LENGTH else label[:LABEL_LENGTH] + CUT
 
 
 def _homogeneous(outputs: Sequence[Any], kind: type) -> Encoded | None:
@@ -180,7 +212,7 @@ def _walk_all(outputs: Sequence[Any]) -> Encoded:
         code = known.get(label)
         if code is None:
             code = known[label] = digest(label)
-            labels[code] = label if len(label) <= LABEL_LENGTH else label[:LABEL_LENGTH] + CUT
+            labels[code] = _shortened(label)
         codes[index] = code
         rows.append(leaves)
     width = max(map(len, rows), default=0)

@@ -128,7 +128,7 @@ class Result:
         """Plain data for JSON; infinities are the strings ``"inf"`` and ``"-inf"``."""
         plain: dict[str, Any] = {"format": FORMAT}
         for name in self.__dataclass_fields__:
-            plain[name] = _plain(getattr(self, name))
+            plain[name] = as_plain(getattr(self, name))
         return plain
 
     @classmethod
@@ -184,19 +184,20 @@ def claim_from_dict(plain: Mapping[str, Any]) -> Claim:
     return made
 
 
-def _plain(value: Any) -> Any:
+def as_plain(value: Any) -> Any:
+    """Anything in a result as plain data for JSON; numbers that are not finite become text."""
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Witness | Frequency):
-        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+        return {name: as_plain(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): as_plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [_plain(item) for item in value]
+        return [as_plain(item) for item in value]
     if hasattr(value, "parameter_name"):
         return claim_to_dict(value)
     if hasattr(value, "item"):
-        return _plain(value.item())
+        return as_plain(value.item())
     return value

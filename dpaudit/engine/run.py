@@ -19,11 +19,11 @@ from dpaudit.engine.options import Options
 from dpaudit.engine.power import HEADLINE, MASSES, detectable_epsilon
 from dpaudit.engine.progress import Progress
 from dpaudit.engine.representation import MEANING, build_bit_views
-from dpaudit.engine.result import Channel, Result, StoppedBy, Witness
+from dpaudit.engine.result import Channel, Result, StoppedBy, Witness, as_plain
 from dpaudit.engine.rounds import LostWorker, run_round
-from dpaudit.engine.sampling import BatchRaised, BlockPair, Sampler, Task, TimedOut, merge, probe
+from dpaudit.engine.sampling import BatchRaised, BlockPair, OutOfTime, Sampler, Task, TimedOut, merge, probe
 from dpaudit.engine.search import Campaign, Candidate
-from dpaudit.engine.shrink import Looker, find_witness
+from dpaudit.engine.shrink import Looker, find_witness, measure_leading
 from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism import as_mechanism
 from dpaudit.neighbours import Neighbours, Pair, check_relation
@@ -32,6 +32,8 @@ from dpaudit.values import fingerprint
 
 PROBE_CHARGE = 260
 FEWEST_FOR_A_PROBE = 1000  # smaller budgets are spent on the audit alone
+LARGEST_LOOK = 20_000  # fresh outputs of each side on which the leading event of a quiet audit is counted
+FEWEST_TO_LOOK_AT = 50
 FROM_ZERO = 0.1  # what must be detectable where the claim is epsilon = 0
 MEANT_FOR_A_PAIR = 400  # samples below which a further pair in the pool is not worth its share
 
@@ -50,13 +52,16 @@ class Run:
         self.name = name
         self.entropy = secrets.randbits(63) if options.seed is None else options.seed
         self.started = time.monotonic()
-        self.deadline = None if options.seconds is None else self.started + options.seconds
+        # Bounds and report come on top of the sampling, and want a little of the time.
+        self.deadline = None if options.seconds is None else self.started + 0.95 * options.seconds
         self.sampler = Sampler(as_mechanism(mechanism), False, options.timeout, options.timeout_is_output)
         # Where one call makes many releases, two phases own half of alpha each: if such a call raises, the audit starts
         # again one release at a time.
         self.log_threshold = math.log((2.0 if self.sampler.batched else 1.0) / options.alpha)
         self.build = builder_of(options)
         self.points = points_of(claim)
+        self.sampled: Candidate | None = None
+        self.best_lower = 0.0
         self.drawn = 0
         self.seconds_drawing = 0.0
         self.raised_in_probe = 0.0
@@ -110,6 +115,7 @@ class Run:
             for_bound=self.options.until == "budget",
         )
         self.trajectory: list[tuple[int, float]] = []
+        self.best_lower = 0.0
         self.drift = Drift()
         self.watch = Watch()
         self.crossed = False  # the wealth against the claim has passed the threshold
@@ -118,7 +124,12 @@ class Run:
     def _probe(self, pair: Pair) -> None:
         if self.options.samples < FEWEST_FOR_A_PROBE:
             return
-        found = probe(self.sampler, pair.data, pair.neighbour, self.entropy, self.deadline)
+        deadline = None if self.options.seconds is None else self.started + 0.1 * self.options.seconds
+        try:
+            found = probe(self.sampler, pair.data, pair.neighbour, self.entropy, deadline)
+        except OutOfTime:
+            self.messages.append("Calls are too slow for a probe of shared random state; none was made.")
+            return
         self.reproducible = found.reproducible
         self.raised_in_probe = found.raised
         self.drawn += PROBE_CHARGE  # a fixed amount: how much was drawn depends on the clock
@@ -139,6 +150,7 @@ class Run:
                 size = min(candidate.next_size(leading=leading), (options.samples - self.drawn) // 2)
                 if size < 1:
                     return StoppedBy.SAMPLES
+                self.sampled = candidate
                 task = self._task(candidate, size)
                 ended = run_round(
                     task,
@@ -187,6 +199,8 @@ class Run:
         records = candidate.learner.settle(Settled(merged.counts, merged.learn, merged.repeats), merged.size)
         log_wealth = self.campaign.settle(candidate, records)
         self.trajectory.append((self.drawn, log_wealth))
+        if self.options.on_round is not None:
+            self.options.on_round(self.drawn, log_wealth)
         if candidate.rounds == 1:
             self._check_untouched(candidate.pair)
         self.crossed |= log_wealth >= self.log_threshold
@@ -200,7 +214,11 @@ class Run:
                 self.messages.append("Interrupted; this is the result so far.")
                 return StoppedBy.INTERRUPT
             case TimedOut():
-                self.messages.append(f"{cause} Nothing was drawn again: a retry would hide what made it slow.")
+                pair = self.sampled.pair if self.sampled else None
+                self.messages.append(
+                    f"{cause} It was on the pair {shorten(tuple(pair) if pair else None, 200)} with seed {self.entropy}. Nothing "
+                    "was drawn again: a retry would hide what made it slow."
+                )
                 return StoppedBy.TIMEOUT
             case LostWorker():
                 self.messages.append(f"A worker was lost ({cause}); the result rests on what was settled before.")
@@ -208,14 +226,17 @@ class Run:
         return StoppedBy.SECONDS
 
     def _parameter_lower(self) -> float:
+        """The best bound of all looks: each of them lies below the maximum of the same wealth."""
         largest = LARGEST_EPSILON if claimed_epsilon(self.claim) is not None else 100.0 * self.claim.parameter
-        return self.campaign.lower_bound(
+        now = self.campaign.lower_bound(
             lambda value: points_of(self.claim.at(value)),
             self.claim.parameter,
             self.log_threshold,
             largest=largest,
             tied=True,
         )
+        self.best_lower = max(self.best_lower, now)
+        return self.best_lower
 
     def _epsilon_lower(self, parameter_lower: float) -> float:
         if claimed_epsilon(self.claim) is not None:
@@ -234,7 +255,8 @@ class Run:
         # Draws that are not independent bound nothing.
         parameter_lower = 0.0 if self.stateful else self._parameter_lower()
         epsilon_lower = 0.0 if self.stateful else self._epsilon_lower(parameter_lower)
-        witness, samples_after = self._witness() if verdict is Verdict.VIOLATION else (None, 0)
+        looker = Looker(self.sampler, self.claim, self.points, self.build, self.entropy, self._witness_deadline())
+        witness, outputs = self._witness(looker) if verdict is Verdict.VIOLATION else (None, self._leading(looker))
         return Result(
             name=self.name,
             claim=self.claim,
@@ -257,7 +279,8 @@ class Run:
             messages=tuple(self.messages),
             trajectory=tuple(self.trajectory),
             threshold=self.log_threshold,
-            samples_after=samples_after,
+            samples_after=looker.drawn,
+            outputs=as_plain(outputs),
         )
 
     def _detectable(self) -> dict[float, float]:
@@ -308,10 +331,9 @@ class Run:
             return Verdict.INCONCLUSIVE
         return Verdict.NO_VIOLATION_FOUND
 
-    def _witness(self) -> tuple[Witness | None, int]:
+    def _witness(self, looker: Looker) -> tuple[Witness | None, dict[str, Any]]:
         leader = self.campaign.leader()
-        looker = Looker(self.sampler, self.claim, self.points, self.build, self.entropy, self._witness_deadline())
-        witness = find_witness(
+        witness, outputs = find_witness(
             looker,
             self.neighbours,
             leader.pair,
@@ -323,7 +345,12 @@ class Run:
         )
         if witness is None:
             self.messages.append("No witness: time ran out, or a call failed, while a small example was being sought.")
-        return witness, looker.drawn
+        return witness, outputs
+
+    def _leading(self, looker: Looker) -> dict[str, Any]:
+        most = max(self.campaign.candidates, key=lambda candidate: candidate.seen)
+        trials = min(most.seen // 20, LARGEST_LOOK)
+        return measure_leading(looker, most.pair, most.learner, trials) if trials >= FEWEST_TO_LOOK_AT else {}
 
     def _witness_deadline(self) -> float | None:
         """A tenth of the time budget is there for the witness even where the violation came late."""

@@ -8,6 +8,7 @@ and a few outputs to learn from, never all samples.
 from __future__ import annotations
 
 import signal
+import sys
 import threading
 import time
 import traceback
@@ -58,10 +59,9 @@ class Sampler:
     def draw(self, data: Any, size: int, seed: np.random.SeedSequence, deadline: float | None = None) -> Outputs:
         """Draw ``size`` outputs with a generator of their own; past the deadline, give up between two calls."""
         rng = np.random.Generator(np.random.PCG64(seed))
-        draw_data = getattr(data, "draw", None)
-        if draw_data is not None and not getattr(self.mechanism, "samples_secrets", False):
+        if _is_secret(data) and not getattr(self.mechanism, "samples_secrets", False):
             # Pufferfish: the data are drawn anew in every trial.
-            return _collect((self._one(draw_data(rng), rng) for _ in range(size)), deadline)
+            return _collect((self._one(data.draw(rng), rng) for _ in range(size)), deadline)
         if isinstance(self.mechanism, PerRelease | Plain | Fresh) and self.timeout is None:
             return _collect(self.mechanism.releases(data, size, rng), deadline)
         if not self.batched or size == 1:
@@ -93,6 +93,12 @@ class Sampler:
     def batched(self) -> bool:
         """Whether one call makes several releases, so that an exception may lose more than one."""
         return not self.one_by_one and not isinstance(self.mechanism, PerRelease | Plain | Fresh)
+
+
+def _is_secret(data: Any) -> bool:
+    """Whether the data are a Pufferfish secret, without importing Hypothesis where there is none."""
+    neighbours = sys.modules.get("dpaudit.neighbours")
+    return neighbours is not None and isinstance(data, neighbours.Secret)
 
 
 def _collect(releases: Generator[Any], deadline: float | None) -> list[Any]:
@@ -286,17 +292,17 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: f
     refused where chance could not have made them (less than one in a thousand million, by the collisions seen).
     """
     begin = time.perf_counter()
-    size = 4
-    drawn = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0)))
+    size = 8
+    drawn = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))
     elapsed = time.perf_counter() - begin
     # A slow mechanism is asked for less: the probe is to cost no more than a twentieth of the time there is.
     allowed = 0.02 if deadline is None else 0.05 * max(deadline - time.monotonic(), 0.0)
-    if elapsed * 16 < max(allowed, 0.02):
-        size = 64 if elapsed * 64 < max(allowed, 0.02) else 16
-        drawn = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0)))
-    again = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0)))
-    other_seed = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 1, 0)))
-    other_side = encode(sampler.draw(neighbour, size, seed_child(entropy, 0, 0, 0, 1)))
+    if elapsed * 32 < max(allowed, 0.02):
+        size = 64
+        drawn = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))
+    again = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))
+    other_seed = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 1, 0), deadline))
+    other_side = encode(sampler.draw(neighbour, size, seed_child(entropy, 0, 0, 0, 1), deadline))
     if raised_share(drawn) == 1.0 and raised_share(other_side) == 1.0:
         raise MechanismError(
             "The mechanism raised on every call, on both data sets, so there is nothing to audit:\n\n"

@@ -6,11 +6,13 @@ import importlib
 from dataclasses import replace
 from typing import Any
 
+from dpaudit import claims
 from dpaudit.claims import Claim
 from dpaudit.engine.result import Witness
 from dpaudit.mechanism import Batched, Fresh, Named, PerRelease, Plain
 
 PLACEHOLDER = "PLACEHOLDER"
+CLAIMS = ("PureDP", "ApproxDP", "GaussianDP", "ZeroConcentratedDP", "RenyiDP")
 
 TEMPLATE = '''"""Repeats a measurement of dpaudit: {claim}.
 
@@ -105,8 +107,11 @@ def importable(origin: Any) -> tuple[str, str]:
     if kind.__module__ not in ("__main__", "builtins") and _found(kind.__module__, kind.__qualname__) is kind:
         text = repr(origin)
         try:
-            if eval(text, {"__builtins__": {}}, {kind.__name__: kind}) == origin:
-                return f"from {kind.__module__} import {kind.__name__}", text
+            names = {"Relation": claims.Relation, **{name: getattr(claims, name) for name in CLAIMS}}
+            if eval(text, {"__builtins__": {}}, {kind.__name__: kind, **names}) == origin:
+                used = [name for name in names if name in text]
+                line = f"from dpaudit import {', '.join(used)}\n" if used else ""
+                return f"{line}from {kind.__module__} import {kind.__name__}", text
         except Exception:
             return "", ""
     return "", ""

@@ -12,6 +12,7 @@ import math
 import time
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Any
 
 from dpaudit._hypothesis import smallest
 from dpaudit.claims import Claim
@@ -32,6 +33,7 @@ from dpaudit.engine.sampling import (
 )
 from dpaudit.engine.script import importable, script
 from dpaudit.engine.search import Campaign
+from dpaudit.engine.summary import leading, summary
 from dpaudit.errors import DPAuditError
 from dpaudit.neighbours import Neighbours, Pair
 from dpaudit.values import fingerprint, source
@@ -95,8 +97,8 @@ def find_witness(
     shrink: bool,
     seconds: float,
     origin: object,
-) -> Witness | None:
-    """Shrink, confirm, choose the event, measure it, and write it down."""
+) -> tuple[Witness | None, dict[str, Any]]:
+    """Shrink, confirm, choose the event, measure it, and write it down; with a summary of the outputs."""
     allowance = max(4 * spent, FEWEST_SAMPLES)
     try:
         small = _shrink(looker, neighbours, found, allowance, seconds) if shrink else None
@@ -115,10 +117,11 @@ def find_witness(
             _learn(looker, pair, learner, spent)
         event = simplest(learner.kept(), learner.views, looker.points, learner.labels)
         if event is None:
-            return None
-        return _measure(looker, pair, event, spent, confirmed, pair is not found, origin)
+            return None, {}
+        measured = measure(looker, pair, event, min(max(spent // 2, 1000), LARGEST_MEASUREMENT))
+        return _as_witness(looker, measured, confirmed, pair is not found, origin), measured.outputs
     except (TimedOut, DPAuditError, OutOfTime, KeyboardInterrupt):
-        return None  # the verdict stands without a witness
+        return None, {}  # the verdict stands without a witness
 
 
 def _shrink(looker: Looker, neighbours: Neighbours, found: Pair, allowance: int, seconds: float) -> Pair | None:
@@ -156,32 +159,53 @@ def _learn(looker: Looker, pair: Pair, learner: Learner, per_side: int) -> None:
     learner.settle(Settled(merged.counts, merged.learn, merged.repeats), merged.size)
 
 
-def _measure(
-    looker: Looker, pair: Pair, event: Event, spent: int, confirmed: bool, shrunk: bool, origin: object
-) -> Witness:
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """An event counted on fresh outputs of both sides; ``pair`` is ordered so that the event is likelier on the data."""
+
+    event: Event
+    pair: Pair
+    counts: list[int]
+    trials: int
+    outputs: dict[str, Any]  # see `summary`
+
+
+def measure(looker: Looker, pair: Pair, event: Event, trials: int) -> Measured:
     """Count the event on fresh outputs of both sides."""
-    trials = min(max(spent // 2, 1000), LARGEST_MEASUREMENT)
     ordered = Pair(pair.neighbour, pair.data) if event.swapped else pair
-    counts = []
+    batches = []
     for side, data in enumerate(ordered):
-        outputs = looker.sampler.draw(
-            data, trials, seed_child(looker.entropy, MEASURE_NUMBER, 0, 0, side), looker.deadline
-        )
-        counts.append(int(event.contains(encode(outputs)).sum()))
+        seed = seed_child(looker.entropy, MEASURE_NUMBER, 0, 0, side)
+        batches.append(encode(looker.sampler.draw(data, trials, seed, looker.deadline)))
         looker.drawn += trials
-    definitions, expression = event.code()
-    data_source, data_literal = _literal(ordered.data)
-    neighbour_source, neighbour_literal = _literal(ordered.neighbour)
+    counts = [int(event.contains(batch).sum()) for batch in batches]
+    lead = leading(event, source(ordered.data), source(ordered.neighbour), counts, trials)
+    return Measured(event, ordered, counts, trials, summary(event, (batches[0], batches[1]), lead))
+
+
+def measure_leading(looker: Looker, pair: Pair, learner: Learner, trials: int) -> dict[str, Any]:
+    """For an audit that found nothing: the event that told the two sides apart best, counted on fresh outputs."""
+    try:
+        event = simplest(learner.kept(), learner.views, looker.points, learner.labels)
+        return measure(looker, pair, event, trials).outputs if event is not None else {}
+    except (TimedOut, DPAuditError, OutOfTime, KeyboardInterrupt):
+        return {}
+
+
+def _as_witness(looker: Looker, measured: Measured, confirmed: bool, shrunk: bool, origin: object) -> Witness:
+    definitions, expression = measured.event.code()
+    data_source, data_literal = _literal(measured.pair.data)
+    neighbour_source, neighbour_literal = _literal(measured.pair.neighbour)
     delta = float(looker.points.delta.min())
     witness = Witness(
         data=data_source,
         neighbour=neighbour_source,
         literal=data_literal and neighbour_literal,
-        event=str(event),
+        event=str(measured.event),
         event_code=expression,
-        on_data=frequency(counts[0], trials),
-        on_neighbour=frequency(counts[1], trials),
-        epsilon=observed_epsilon(counts[0], counts[1], trials, delta),
+        on_data=frequency(measured.counts[0], measured.trials),
+        on_neighbour=frequency(measured.counts[1], measured.trials),
+        epsilon=observed_epsilon(measured.counts[0], measured.counts[1], measured.trials, delta),
         confirmed=confirmed,
         shrunk=shrunk,
         seed=looker.entropy,
