@@ -13,7 +13,7 @@ is left out.
                                        # 99.9 % quantiles of both sides together
      "data": [c1, ..., ck],            # outputs on the data in [e0, e1), ..., [e(k-1), ek]
      "neighbour": [c1, ..., ck],
-     "event": [[low, high], ...]}      # intervals that make up the event; ends may be infinite; low == high is one value
+     "event": [[low, high], ...]}      # intervals that make up the event; ends may be infinite; low == high is one exact value
 
 - all other outputs::
 
@@ -23,8 +23,8 @@ is left out.
      "event": [0, 3]}                  # which of the categories are in the event
 
 - with both, optionally: ``"trials": [on_data, on_neighbour]``, how many outputs were summarised (default: the sums of the
-  counts; larger where some fall outside), ``"label": "output[2]"``, what the axis shows (default ``"output"``), and
-  ``"pair": [data, neighbour]``, the two data sets as text where there is no witness.
+  counts; larger where some outputs are outside the edges, or of other categories), ``"label": "output[2]"``, what the
+  axis shows (default ``"output"``), and ``"pair": [data, neighbour]``, the two data sets as text where there is no witness.
 
 The order of the sides is that of the witness: ``data`` is the side on which the event is likelier.
 """
@@ -54,9 +54,14 @@ Floats: TypeAlias = NDArray[np.float64]
 
 MOST_POINTS = 400  # of a trajectory
 MOST_CATEGORIES = 12
+SMALLEST_SHARE = 0.01  # a rarer category joins the others, unless it is one of the first few of the event
+FEWEST = 3
 PROFILE_POINTS = 121
 LONGEST_LABEL = 26
 SMALLEST_DELTA = 1e-12
+LARGEST_SHOWN = 1e18  # beyond it an axis loses its precision
+LARGEST_EDGE = 1e150
+LARGEST_EPSILON = 500.0  # exp() of it is still a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,9 +86,10 @@ def pictures(result: Result, *, prefix: str = "") -> tuple[Picture, ...]:
 
 def evidence(result: Result, prefix: str = "") -> Picture | None:
     """Evidence against the claim over the samples, with the threshold at which the claim is refuted."""
-    seen = np.array([(n, w) for n, w in result.trajectory if math.isfinite(w)], dtype=np.float64).reshape(-1, 2)
-    if not len(seen) or not math.isfinite(result.threshold):
+    drawable = [(n, w) for n, w in result.trajectory if 0 <= n <= LARGEST_SHOWN and abs(w) <= LARGEST_SHOWN]
+    if not drawable or not abs(result.threshold) <= LARGEST_SHOWN:
         return None
+    seen = np.array(drawable, dtype=np.float64)
     samples, tens = _thinned(seen[:, 0], seen[:, 1] / math.log(10.0))
     threshold = result.threshold / math.log(10.0)
 
@@ -116,7 +122,7 @@ def outputs(result: Result, prefix: str = "") -> Picture | None:
     caption = "Share of the outputs on the data and on the neighbour"
     caption += ", with the event shaded." if found.intervals or found.members else "."
     missing = max(1.0 - sum(counts) / trials for counts, trials in zip(found.counts, found.trials, strict=True))
-    if missing > 1e-9:
+    if found.edges and missing > 1e-9:
         caption += f" Up to {100.0 * missing:.2g} % of a side lie outside the picture."
     if result.witness is None and found.pair:
         caption += f" Data: {found.pair[0]}; neighbour: {found.pair[1]}."
@@ -158,9 +164,11 @@ class Summary:
             cells >= 1
             and all(len(side) == cells for side in sides)
             and all(math.isfinite(count) and count >= 0.0 for side in sides for count in side)
-            and all(math.isfinite(edge) for edge in edges)
+            and all(abs(edge) <= LARGEST_EDGE for edge in edges)
             and all(low < high for low, high in itertools.pairwise(edges))
-            and all(0.0 < total <= number < math.inf for total, number in zip(sums, trials, strict=True))
+            and all(
+                0.0 <= total <= number < math.inf and number > 0.0 for total, number in zip(sums, trials, strict=True)
+            )
         )
         if not right:
             return None
@@ -189,7 +197,7 @@ def _histogram(axes: Axes, summary: Summary) -> None:
     low, high = float(edges[0]), float(edges[-1])
     for index, (start, stop) in enumerate(summary.intervals):
         label = "event" if index == 0 else None
-        if start == stop:
+        if stop - start <= 1e-6 * (high - low):  # one exact value
             axes.axvline(start, color=COLOURS["event"], linewidth=3.0, alpha=0.5, label=label)
         elif stop > low and start < high:
             axes.axvspan(
@@ -206,15 +214,15 @@ def _histogram(axes: Axes, summary: Summary) -> None:
 
 def _categories(axes: Axes, summary: Summary) -> None:
     first, second = summary.shares()
-    largest = np.argsort(-np.maximum(first, second), kind="stable")[:MOST_CATEGORIES]
-    kept = sorted(int(index) for index in {*largest.tolist(), *summary.members[:MOST_CATEGORIES]})
+    largest = np.argsort(-np.maximum(first, second), kind="stable")[:MOST_CATEGORIES].tolist()
+    seen = [index for index in largest if max(first[index], second[index]) >= SMALLEST_SHARE] or largest[:FEWEST]
+    kept = sorted({*seen, *summary.members[:FEWEST]})
     names = [_short(summary.categories[index]) for index in kept]
     bars = [first[kept], second[kept]]
-    if len(kept) < len(first):
+    others = [max(1.0 - float(bar.sum()), 0.0) for bar in bars]
+    if max(others) > 1e-9:
         names.append("others")
-        bars = [
-            np.append(bar, max(side.sum() - bar.sum(), 0.0)) for bar, side in zip(bars, (first, second), strict=True)
-        ]
+        bars = [np.append(bar, other) for bar, other in zip(bars, others, strict=True)]
     places = np.arange(len(names), dtype=np.float64)
     for number, index in enumerate(index for index in kept if index in summary.members):
         place = kept.index(index)
@@ -229,7 +237,7 @@ def _categories(axes: Axes, summary: Summary) -> None:
     axes.set_yticks(places, names)
     axes.set(xlabel=f"share of outputs ({summary.label})", ylim=(len(names) - 0.5, -0.5))
     axes.grid(axis="y", visible=False)
-    axes.legend(loc="best")
+    axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, columnspacing=1.2, handlelength=1.4)
 
 
 def profile(result: Result, prefix: str = "") -> Picture | None:
@@ -334,7 +342,7 @@ def _widest(result: Result) -> float:
             claimed *= 1.25
         claimed /= 1.25
     claimed = max(claimed, 0.05)
-    return max(1.3 * claimed, min(1.15 * result.epsilon_lower, 5.0 * claimed))
+    return min(max(1.3 * claimed, min(1.15 * result.epsilon_lower, 5.0 * claimed)), LARGEST_EPSILON)
 
 
 def _thinned(samples: Floats, values: Floats) -> tuple[Floats, Floats]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Box: TypeAlias = tuple[float, float, float, float]  # left, bottom, width, height of the axes, in shares of the figure
 WIDE: Box = (0.17, 0.15, 0.78, 0.82)
-LABELLED: Box = (0.40, 0.15, 0.55, 0.82)  # with room for names on the left
+LABELLED: Box = (0.40, 0.15, 0.55, 0.75)  # with room for names on the left
 
 # Stand-ins that the page replaces: in the SVG each becomes var(--name, fallback), so light and dark come from the CSS.
 COLOURS = {
@@ -48,6 +48,8 @@ _RC: dict[Any, Any] = {
     "legend.frameon": False,
     "legend.fontsize": 9.0,
     "lines.linewidth": 1.6,
+    "hatch.color": COLOURS["ink"],
+    "hatch.linewidth": 0.7,
 }
 
 

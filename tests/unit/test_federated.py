@@ -15,6 +15,7 @@ from dpaudit.claims import GaussianDP, Relation, gaussian_delta
 from dpaudit.errors import InvalidArgument, MissingDependency
 from dpaudit.mechanism import Raised
 from mechanisms import federated
+from mechanisms._common import gaussian_epsilon
 from mechanisms.broken.federated import (
     LocalDpMod,
     NoiseForConfiguredClients,
@@ -33,7 +34,6 @@ from mechanisms.federated import (
 )
 from mechanisms.federated_accounting import (
     exact_mu,
-    gaussian_epsilon,
     local_dp_delta,
     local_dp_std,
     poisson_epsilon,
@@ -259,8 +259,8 @@ def test_a_null_client_has_bit_zero_under_andrews_rule():
     [
         (lambda rng: one_round(UPDATES, 0.0, 1.0, rng=rng), "clipping_norm=0.0"),
         (lambda rng: one_round(UPDATES, 1.0, -1.0, rng=rng), "noise_multiplier=-1.0"),
-        (lambda rng: one_round([[math.inf]], 1.0, 1.0, rng=rng), "updates holds"),
-        (lambda rng: one_round(np.empty((0, 2)), 1.0, 1.0, rng=rng), "updates is empty"),
+        (lambda rng: one_round([[math.inf]], 1.0, 1.0, rng=rng), "data holds"),
+        (lambda rng: one_round(np.empty((0, 2)), 1.0, 1.0, rng=rng), "data is empty"),
         (lambda rng: one_round([1.0, 2.0], 1.0, 1.0, rng=rng), "2 dimension"),
         (lambda rng: one_round(UPDATES, 1.0, 1.0, rng=rng, order="flowers"), "Did you mean 'flower'"),
         (lambda rng: one_round(UPDATES, 1.0, 1.0, rng=rng, weights=[1.0, 1.0]), "3 numbers"),

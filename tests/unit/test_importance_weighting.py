@@ -214,7 +214,7 @@ def test_mechanisms_pickle_and_keep_their_public_set_constant():
         (lambda: ImportanceWeighting(PUBLIC, 0.0, 0.1), "epsilon=0.0"),
         (lambda: ImportanceWeighting(PUBLIC, 1.0, 0.0), "regularisation=0.0"),
         (lambda: ImportanceWeighting(PUBLIC, 1.0, 0.1, tolerance=0.0), "tolerance=0.0"),
-        (lambda: EXAMPLE.coefficients(np.empty((0, 3))), "private is empty"),
+        (lambda: EXAMPLE.coefficients(np.empty((0, 3))), "data is empty"),
         (lambda: EXAMPLE.coefficients([[0.0, 1.0]]), "same columns"),
         (lambda: EXAMPLE.coefficients([[0.0, -0.1, 1.0]]), "outside"),
         (lambda: EXAMPLE.pair_epsilon(PRIVATE, PRIVATE[1:]), "4 records and neighbour 3"),

@@ -12,15 +12,16 @@ from dpaudit import exact, neighbours
 from dpaudit.claims import Verdict, gaussian_delta
 from dpaudit.errors import InvalidArgument
 from dpaudit.exact.verify import verify
+from mechanisms._common import gaussian_epsilon
 from mechanisms.broken.exponential import missing_factor_two, printed_film_recommendation
-from mechanisms.broken.gaussian import HalvedVariance, NotesGaussian
+from mechanisms.broken.gaussian import HalvedVariance, NotesGaussian, printed_cdf
 from mechanisms.broken.geometric import NaturalLogGeometric
 from mechanisms.broken.laplace import MisscaledLaplace, OccasionallyRaw, PrefixSum, SensitivityFromData
 from mechanisms.broken.noisy_max import MaximumLaw, NoisyMaxValue
 from mechanisms.broken.randomised_response import RangesFromData, RepeatedResponse
 from mechanisms.broken.sparse_vector import svt34_parallel
 from mechanisms.catalogue import pattern, patterns
-from mechanisms.gaussian import analytic_scale, gaussian_epsilon
+from mechanisms.gaussian import analytic_scale
 from mechanisms.randomised_response import RandomisedResponse
 
 
@@ -91,6 +92,13 @@ def test_notes_gaussian_is_broken_in_203_of_285_cells():
     assert len(ratios) == 285
     assert sum(ratio > 1.0 for ratio in ratios) == 203
     assert max(ratios) == pytest.approx(7.7e4, rel=0.01)
+
+
+def test_printed_distribution_function_is_none():  # reference value erf_nonstandard_limits, theory R19
+    limits = [printed_cdf(-math.inf), printed_cdf(math.inf)]
+    assert limits == pytest.approx([0.05688653727362099318, 0.9431134627263790068], rel=1e-14)
+    integral = np.trapezoid(np.exp(-(np.linspace(0.0, 0.7, 10_001) ** 2)), dx=0.7 / 10_000)
+    assert printed_cdf(0.7) == pytest.approx(0.5 * (1.0 + integral), abs=1e-9)
 
 
 def test_gaussian_epsilon_inverts_the_profile():

@@ -40,6 +40,8 @@ def test_film_example():
     film = FilmRecommendation(1.0, (1.5, 3.0, 5.0, 9.0), 0.0, 10.0)
     weights = np.exp(-np.array([0.5, 1.0, 3.0, 7.0]) / 20.0)
     assert list(pmf(film.law([1.0, 2.0])).values()) == pytest.approx(weights / weights.sum(), rel=1e-14)
+    corrected = [0.2793035378838351842, 0.2724075089626853744, 0.2464845070634037502, 0.2018044460900756912]
+    assert weights / weights.sum() == pytest.approx(corrected, rel=1e-14)
     found = verify(film, film.claim, neighbours.substitute(st.floats(0.0, 10.0), max_size=2), examples=60)
     assert found.verdict is Verdict.NO_VIOLATION_FOUND
 

@@ -182,6 +182,17 @@ def test_answers_reach_both_ends_of_the_range_in_opposite_moves():
     assert {(1, 1, 1, 49), (0, 0, 0, 50)} in corners
 
 
+def test_answers_hold_still_where_monotone_ones_are_worst():
+    # All but the last up, the last one in front (theory R3); also where the first stays.
+    corners = [
+        (tuple(pair.data), tuple(pair.neighbour)) for pair in neighbours.answers(4, 0, 50, monotone=True).corners()
+    ]
+    assert ((1, 1, 1, 1), (2, 2, 2, 1)) in corners
+    assert ((1, 1, 1, 1), (1, 2, 2, 2)) in corners
+    assert ((49, 49, 49, 50), (50, 50, 50, 50)) in corners
+    assert ((49, 49, 49, 0), (50, 50, 50, 0)) in corners
+
+
 def test_answers_are_whole_numbers_on_request():
     close = neighbours.answers(3, 0, 5, integral=True)
     for data, neighbour in [*drawn(close, 100), *close.corners()]:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from dpaudit import neighbours
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, Relation, RenyiDP, Verdict, ZeroConcentratedDP
 from dpaudit.errors import InvalidArgument, LawError, MechanismError, RelationMismatch
-from dpaudit.exact import Discrete, Gaussian, Laplace
+from dpaudit.exact import Discrete, Gaussian, Laplace, Product
 from dpaudit.exact.above_threshold import above_threshold_law
 from dpaudit.exact.verify import verify
 from dpaudit.neighbours import Pair
@@ -227,6 +227,15 @@ def test_laws_that_do_not_compare_show_the_pair():
         LawError, match=r"(?s)data      = \[0\]\n  neighbour = \[0, 0\]|data      = \[0, 0\]\n  neighbour"
     ):
         check(WithLaw(law), PureDP(1.0))
+
+
+def test_a_delta_that_is_not_known_is_left_out_of_the_report():
+    # Of products whose coordinates both differ epsilon adds up, and delta would need all pairs of losses.
+    both = WithLaw(lambda data: Product([Laplace(float(entry), 2.0) for entry in data]))
+    found = check(both, PureDP(1.0), neighbours.answers(2, 0, 5), examples=20)
+    assert found.verdict is Verdict.NO_VIOLATION_FOUND
+    assert (found.largest, found.delta, found.at_epsilon) == (1.0, None, 1.0)
+    assert check(both, PureDP(0.9), neighbours.answers(2, 0, 5), examples=20).verdict is Verdict.VIOLATION
 
 
 def test_a_law_that_changes_its_mind_is_refused():

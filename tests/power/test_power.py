@@ -1,0 +1,197 @@
+"""How many outputs it takes to find known bugs: medians over seeds, alpha = 1e-6, claimed epsilon 1.
+
+The limits are promises of the project; the pair is given first, and then searched among those that Hypothesis proposes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+import dpaudit
+from dpaudit import PureDP, Verdict, neighbours
+from mechanisms.broken.gaussian import HalvedVariance
+from mechanisms.broken.laplace import MisscaledLaplace, OccasionallyRaw
+from mechanisms.broken.noisy_max import NoisyMaxValue
+from mechanisms.broken.sparse_vector import svt5
+
+ALPHA = 1e-6
+SEEDS = 5
+
+
+@dataclass(frozen=True)
+class Bug:
+    mechanism: Any
+    pair: tuple[Any, Any]
+    limit: int
+    seeds: int = SEEDS  # of the search
+
+
+ONE = (np.array([0.0]), np.array([1.0]))
+BUGS = {
+    "Laplace at half scale": Bug(MisscaledLaplace(1.0, 0.5), ONE, 1500),
+    "Laplace at 0.9 of its scale": Bug(MisscaledLaplace(1.0, 0.9), ONE, 40_000, seeds=3),
+    "noisy max by value": Bug(NoisyMaxValue(1.0), (np.zeros(5), np.ones(5)), 100_000),
+    "SVT without query noise": Bug(
+        svt5(epsilon=1.0, threshold=1.0), (np.array([0.0, 1.0] * 2), np.array([1.0, 0.0] * 2)), 1500
+    ),
+    "Gaussian with half its variance": Bug(HalvedVariance(1.0, 1e-2), ONE, 15_000, seeds=3),
+    "a raw release once in 1,000": Bug(OccasionallyRaw(1.0), ONE, 100_000, seeds=1),
+}
+by_bug = pytest.mark.parametrize("name", BUGS)
+
+
+def median_samples(bug: Bug, where: Any, *, budget: int, seeds: int) -> float:
+    """Median number of outputs at the violation; infinite where it was not found."""
+    needed = []
+    for seed in range(seeds):
+        result = dpaudit.audit(
+            bug.mechanism, bug.mechanism.claim, where, samples=budget, alpha=ALPHA, seed=seed, shrink=False
+        )
+        needed.append(result.samples if result.verdict is Verdict.VIOLATION else math.inf)
+    return float(np.median(needed))
+
+
+@by_bug
+def test_with_the_pair_given(name: str) -> None:
+    bug = BUGS[name]
+    assert median_samples(bug, [bug.pair], budget=2 * bug.limit, seeds=SEEDS) <= bug.limit
+
+
+@by_bug
+def test_with_the_pair_searched(name: str) -> None:
+    bug = BUGS[name]
+    where = neighbours.answers(len(bug.pair[0]), -10, 10)
+    assert median_samples(bug, where, budget=15 * bug.limit, seeds=bug.seeds) <= 10 * bug.limit
+
+
+# One bug for each kind of event, small budgets: nothing in the portfolio may be missing.
+
+EVENTS: dict[str, Any] = {
+    "half-line": lambda leak, size, rng: leak + rng.laplace(scale=0.5, size=size),
+    "interval": lambda leak, size, rng: rng.normal(scale=1.0 + leak, size=size) * 1e3,
+    "exact value": lambda leak, size, rng: np.where(rng.random(size) < 0.05 + 0.3 * leak, 0.5, rng.normal(size=size)),
+    "category": lambda leak, size, rng: [f"c{k}" for k in rng.integers(0, 10, size) * (2 if leak else 1)],
+    "NaN": lambda leak, size, rng: np.where(rng.random(size) < 0.05 + 0.3 * leak, np.nan, rng.normal(size=size)),
+    "infinity": lambda leak, size, rng: np.where(rng.random(size) < 0.05 + 0.3 * leak, np.inf, rng.normal(size=size)),
+    "None": lambda leak, size, rng: [None if x < 0.05 + 0.3 * leak else x for x in rng.random(size).tolist()],
+    "type": lambda leak, size, rng: [1 if x < 0.05 + 0.3 * leak else 1.0 for x in rng.random(size).tolist()],
+    "length": lambda leak, size, rng: [[0.5] * k for k in (1 + rng.binomial(3, 0.2 + 0.6 * leak, size)).tolist()],
+    "key set": lambda leak, size, rng: [
+        {"a": 1} if x < 0.05 + 0.3 * leak else {"b": 1} for x in rng.random(size).tolist()
+    ],
+    "coordinate": lambda leak, size, rng: rng.laplace(size=(size, 10)) + leak * 3.0 * (np.arange(10) == 7),
+    "all coordinates a little": lambda leak, size, rng: rng.normal(size=(size, 20)) + 0.5 * leak,
+    "sum of two coordinates": lambda leak, size, rng: _cancelling(leak, size, rng),
+    "NaN in a coordinate": lambda leak, size, rng: np.where(
+        (rng.random((size, 3)) < 0.05 + 0.3 * leak) & (np.arange(3) == 1), np.nan, rng.normal(size=(size, 3))
+    ),
+    "whole vector": lambda leak, size, rng: np.where(
+        (rng.random(size) < 0.05 + 0.3 * leak)[:, None], 1.0, rng.normal(size=(size, 3))
+    ),
+    "rare raw vector": lambda leak, size, rng: np.where(
+        (rng.random(size) < 0.02)[:, None], leak + np.arange(3.0), rng.normal(size=(size, 3)) * 50.0
+    ),
+    "late column": lambda leak, size, rng: rng.normal(size=(size, 800)) + leak * 4.0 * (np.arange(800) == 700),
+}
+
+
+def _cancelling(leak: int, size: int, rng: np.random.Generator) -> Any:
+    noise = rng.normal(scale=10.0, size=size)
+    return np.stack([noise, leak * 2.0 - noise + rng.normal(scale=0.5, size=size)], axis=1)
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_every_kind_of_event_is_learned(name: str) -> None:
+    result = dpaudit.audit(dpaudit.batched(EVENTS[name]), PureDP(1.0), [(0, 1)], samples=20_000, seed=0, alpha=ALPHA)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.witness is not None
+    assert result.witness.event
+    assert result.witness.on_data.estimate > math.e * result.witness.on_neighbour.estimate
+
+
+def test_leaks_in_interactions_need_the_boosted_score() -> None:
+    """The sign of a product: no coordinate, sum or difference shows it, a tree does."""
+    pytest.importorskip("sklearn")
+
+    def parity(leak: int, size: int, rng: np.random.Generator) -> Any:
+        rows = rng.normal(size=(size, 2))
+        wrong = (rows.prod(axis=1) > 0) != bool(leak)
+        flip = wrong & (rng.random(size) < 0.95)
+        rows[flip, 0] *= -1.0
+        return rows
+
+    result = dpaudit.audit(
+        dpaudit.batched(parity), PureDP(1.0), [(0, 1)], samples=60_000, seed=0, boosted=True, shrink=False
+    )
+    assert result.verdict is Verdict.VIOLATION
+
+
+def test_detectable_epsilon_is_what_it_says() -> None:
+    """An alternative as stated (13.8) at 1.25 times what would be detected is found in most runs; at half of it in none.
+
+    Both counts are of fixed seeds; a shortfall in power shows as a failure here.
+    """
+    samples, mass = 20_000, 0.1
+    quiet = dpaudit.batched(lambda side, size, rng: (rng.random(size) < mass).astype(float))
+    told = dpaudit.audit(quiet, PureDP(1.0), [(0, 1)], samples=samples, alpha=ALPHA, seed=0).detectable_epsilon
+    assert 1.0 < told < 2.0
+
+    def found(epsilon: float) -> int:
+        chance = (mass, mass * math.exp(-epsilon))
+        mechanism = dpaudit.batched(lambda side, size, rng: (rng.random(size) < chance[side]).astype(float))
+        runs = [
+            dpaudit.audit(mechanism, PureDP(1.0), [(0, 1)], samples=samples, alpha=ALPHA, seed=seed, shrink=False)
+            for seed in range(8)
+        ]
+        return sum(run.verdict is Verdict.VIOLATION for run in runs)
+
+    assert found(1.1 * told) >= 6
+    assert found(1.0 + 0.5 * (told - 1.0)) <= 2
+
+
+def test_bounds_approach_the_truth() -> None:
+    """Laplace at epsilon 1 with 2e5 outputs: at least 0.93 is shown at alpha = 1e-6, and never more than 1."""
+    bounds = []
+    for seed in range(3):
+        result = dpaudit.audit(
+            MisscaledLaplace(1.0, 1.0), PureDP(1.0), [ONE], samples=200_000, alpha=ALPHA, seed=seed, until="budget"
+        )
+        assert result.verdict is Verdict.NO_VIOLATION_FOUND
+        bounds.append(result.epsilon_lower)
+    assert max(bounds) <= 1.0
+    assert np.median(bounds) >= 0.93
+
+
+def test_the_representation_channel_sees_floating_point_leaks() -> None:
+    """Mironov 2012: the low bits of 0.0 + noise and 1.0 + noise differ; the values alone show nothing."""
+    mechanism = dpaudit.batched(lambda answer, size, rng: answer + rng.laplace(size=size))
+    result = dpaudit.audit(mechanism, PureDP(1.0), [(0.0, 1.0)], samples=20_000, seed=0, channel="representation")
+    assert result.verdict is Verdict.VIOLATION
+    assert any("floating-point" in message for message in result.messages)
+    value = dpaudit.audit(mechanism, PureDP(1.0), [(0.0, 1.0)], samples=20_000, seed=0)
+    assert value.verdict is Verdict.NO_VIOLATION_FOUND
+    grid = dpaudit.batched(lambda answer, size, rng: np.floor((answer + rng.laplace(size=size)) * 8.0) / 8.0)
+    dyadic = dpaudit.audit(grid, PureDP(1.0), [(0.0, 1.0)], samples=20_000, seed=0, channel="representation")
+    assert dyadic.verdict is Verdict.NO_VIOLATION_FOUND
+
+
+def test_a_pool_of_rows_and_frames_is_searched() -> None:
+    """The mean of ages divides by the private size; a frame keeps its columns when it is empty."""
+    where = neighbours.add_remove(
+        st.tuples(st.integers(0, 100)), max_size=4, container=neighbours.frame(["age"], {"age": "int64"})
+    )
+
+    def mean(data: Any, size: int, rng: np.random.Generator) -> Any:
+        return data["age"].sum() / 100.0 + rng.laplace(scale=0.4, size=size)
+
+    result = dpaudit.audit(dpaudit.batched(mean), PureDP(1.0), where, samples=60_000, seed=0)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.witness is not None
+    assert result.witness.literal
+    assert "pd.DataFrame" in result.witness.data

@@ -1,0 +1,163 @@
+"""Audits of mechanisms that keep their claim with equality: pairs, events and looks included, false alarms stay below alpha.
+
+Each mechanism below is exactly tight: one more bit of leakage would be a violation. The number of false alarms among n
+independent audits is at most binomial(n, alpha), so the test allows its quantile of level 1 - 1e-6: that is the declared
+false alarm probability.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+from scipy.stats import binom
+
+import dpaudit
+from dpaudit import ApproxDP, GaussianDP, PureDP, Verdict
+from dpaudit.claims import Claim, gaussian_delta
+
+ALPHA = 0.1
+DECLARED = 1e-6
+AUDITS = 200
+SAMPLES = 1000
+EPSILON = 1.0
+LIKELY = math.exp(EPSILON) / (1.0 + math.exp(EPSILON))
+MU = 0.5
+LEAK = 0.05
+
+
+def allowed(audits: int) -> int:
+    return int(binom.isf(DECLARED, audits, ALPHA))
+
+
+def truthful(bit: int, size: int, rng: np.random.Generator) -> Any:
+    """Randomised response: the bit with probability e / (1 + e), otherwise the other one."""
+    return np.where(rng.random(size) < LIKELY, bit, 1 - bit)
+
+
+def rounded_laplace(answer: int, size: int, rng: np.random.Generator) -> Any:
+    """Shifting by 1 is shifting by eight steps of the grid: the law on the grid is that of the other side, moved."""
+    return np.floor((answer + rng.laplace(size=size)) * 8.0) / 8.0
+
+
+def k_ary(choice: int, size: int, rng: np.random.Generator, k: int = 10) -> Any:
+    stay = rng.random(size) < math.exp(EPSILON) / (math.exp(EPSILON) + k - 1)
+    return np.where(stay, choice, (choice + rng.integers(1, k, size=size)) % k)
+
+
+def gaussian(mu: float) -> Callable[[int, int, np.random.Generator], Any]:
+    return lambda answer, size, rng: mu * answer + rng.normal(size=size)
+
+
+def leaking(bit: int, size: int, rng: np.random.Generator) -> Any:
+    """With probability ``LEAK`` the bit itself, recognisable as such; otherwise randomised response."""
+    return np.where(rng.random(size) < LEAK, 10 + bit, truthful(bit, size, rng))
+
+
+@dataclass(frozen=True)
+class Tight:
+    function: Callable[[int, int, np.random.Generator], Any]
+    claim: Claim
+    pairs: list[tuple[int, int]]
+    epsilon: float  # the truth at the delta where epsilon_lower is stated
+
+
+GAUSSIAN_DELTA = float(gaussian_delta(np.array(EPSILON), MU))
+TIGHT = {
+    "randomised response": Tight(truthful, PureDP(EPSILON), [(0, 1)], EPSILON),
+    "Laplace on a dyadic grid": Tight(rounded_laplace, PureDP(EPSILON), [(0, 1), (3, 4)], EPSILON),
+    "k-ary response": Tight(k_ary, PureDP(EPSILON), [(0, 1), (2, 7), (4, 5)], EPSILON),
+    "Gaussian at its delta": Tight(gaussian(MU), ApproxDP(EPSILON, GAUSSIAN_DELTA), [(0, 1)], EPSILON),
+    "leak and randomised response": Tight(leaking, ApproxDP(EPSILON, LEAK), [(0, 1)], EPSILON),
+    "Gaussian as Gaussian DP": Tight(
+        gaussian(1.0),
+        GaussianDP(1.0),
+        [(0, 1), (1, 2)],
+        float(brentq(lambda epsilon: float(gaussian_delta(np.array(epsilon), 1.0)) - 1e-5, 1.0, 20.0, xtol=1e-12)),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", TIGHT)
+def test_false_alarms_and_bounds_above_the_truth_are_rare(name: str) -> None:
+    tight = TIGHT[name]
+    mechanism = dpaudit.batched(tight.function)
+    alarms = above_epsilon = above_parameter = 0
+    for seed in range(AUDITS):
+        result = dpaudit.audit(
+            mechanism, tight.claim, tight.pairs, samples=SAMPLES, alpha=ALPHA, seed=seed, shrink=False, until="budget"
+        )
+        assert result.samples <= SAMPLES
+        assert (result.verdict is Verdict.VIOLATION) == (result.parameter_lower >= tight.claim.parameter)
+        alarms += result.verdict is Verdict.VIOLATION
+        above_epsilon += result.epsilon_lower > tight.epsilon
+        above_parameter += result.parameter_lower > tight.claim.parameter
+    assert max(alarms, above_epsilon, above_parameter) <= allowed(AUDITS)
+
+
+DISGUISES: dict[str, Callable[[list[int]], Any]] = {
+    # numpy makes this int64 or float64 depending on whether any NaN is in the batch
+    "NaN among integers": lambda bits: np.array([math.nan if bit else 1 for bit in bits]),
+    "half among integers": lambda bits: np.array([2.5 if bit else 1 for bit in bits]),
+    "big integers": lambda bits: np.array([2**60 + 1 if bit else 1 for bit in bits]),
+    "missing dates": lambda bits: np.array(["NaT" if bit else "2020-01-01" for bit in bits], dtype="datetime64[D]"),
+    "None among floats": lambda bits: [None if bit else 1.5 for bit in bits],
+    "length": lambda bits: [[0, 1, 2] if bit else [0] for bit in bits],
+    "length of floats": lambda bits: [[0.1, 0.2, 0.3] if bit else [0.1] for bit in bits],
+    "keys": lambda bits: [{"a": 1.5, "b": 0} if bit else {"a": 1.5} for bit in bits],
+    "infinite coordinate": lambda bits: np.array([[math.inf, 1.0] if bit else [0.1, 0.7] for bit in bits]),
+}
+
+
+@pytest.mark.parametrize("name", DISGUISES)
+def test_no_disguise_of_randomised_response_raises_false_alarms(name: str) -> None:
+    """What one output looks like must not depend on the others of its batch: each of these once did or nearly did."""
+    disguise = DISGUISES[name]
+    mechanism = dpaudit.batched(lambda bit, size, rng: disguise(truthful(bit, size, rng).tolist()))
+    audits = 12
+    alarms = sum(
+        dpaudit.audit(
+            mechanism, PureDP(EPSILON), [(0, 1)], samples=SAMPLES, alpha=ALPHA, seed=seed, shrink=False
+        ).verdict
+        is Verdict.VIOLATION
+        for seed in range(audits)
+    )
+    assert alarms <= allowed(audits)
+
+
+def test_exceptions_of_exactly_private_frequency_raise_no_false_alarms() -> None:
+    """A batched call that raises gives no releases; an audit that used what came before would see a leak (13.3)."""
+
+    def raising(bit: int, size: int, rng: np.random.Generator) -> Any:
+        if truthful(bit, size, rng).any():
+            raise ValueError("the bit came out as one")
+        return np.zeros(size)
+
+    audits = 12
+    alarms = sum(
+        dpaudit.audit(
+            dpaudit.batched(raising), PureDP(EPSILON), [(0, 1)], samples=SAMPLES, alpha=ALPHA, seed=seed, shrink=False
+        ).verdict
+        is Verdict.VIOLATION
+        for seed in range(audits)
+    )
+    assert alarms <= allowed(audits)
+
+
+def test_the_same_audits_find_a_leak() -> None:
+    """The control: with twice the claimed epsilon the same budget nearly always ends in VIOLATION."""
+    double = math.exp(2 * EPSILON) / (1.0 + math.exp(2 * EPSILON))
+    mechanism = dpaudit.batched(lambda bit, size, rng: np.where(rng.random(size) < double, bit, 1 - bit))
+    found = sum(
+        dpaudit.audit(
+            mechanism, PureDP(EPSILON), [(0, 1)], samples=SAMPLES, alpha=ALPHA, seed=seed, shrink=False
+        ).verdict
+        is Verdict.VIOLATION
+        for seed in range(20)
+    )
+    assert found >= 18

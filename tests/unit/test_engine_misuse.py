@@ -1,0 +1,150 @@
+"""Every mistake a user can make at the front door: the message names the argument and its value, and says what to do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+import dpaudit
+from dpaudit import ApproxDP, InvalidArgument, PureDP, Relation, neighbours
+from dpaudit.errors import RelationMismatch
+
+PAIR = [([], [1])]
+
+
+def fine(data: Any, size: int, rng: np.random.Generator) -> Any:
+    return len(data) + rng.laplace(size=size)
+
+
+MECHANISM = dpaudit.batched(fine)
+
+
+def run(mechanism: Any = MECHANISM, claim: Any = None, where: Any = PAIR, **options: Any) -> Any:
+    return dpaudit.audit(mechanism, PureDP(1.0) if claim is None else claim, where, **{"samples": 600, **options})
+
+
+OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
+    "alpha 0": ({"alpha": 0}, r"alpha=0 .*between 0 and 1"),
+    "alpha 1": ({"alpha": 1.0}, r"alpha=1.0 .*between 0 and 1"),
+    "alpha NaN": ({"alpha": float("nan")}, r"alpha=nan .*between 0 and 1"),
+    "alpha as text": ({"alpha": "1e-6"}, r"alpha='1e-6' must be a number"),
+    "alpha as bool": ({"alpha": True}, r"alpha=True must be a number"),
+    "samples -1": ({"samples": -1}, r"samples=-1 .*at least 2"),
+    "samples 0": ({"samples": 0}, r"samples=0 .*at least 2"),
+    "samples as float": ({"samples": 1e6}, r"samples=1000000.0 must be a whole number"),
+    "samples as text": ({"samples": "many"}, r"samples='many' must be a whole number"),
+    "seconds 0": ({"seconds": 0}, r"seconds=0 must be positive"),
+    "seconds infinite": ({"seconds": float("inf")}, r"seconds=inf must be positive and finite"),
+    "timeout negative": ({"timeout": -1.0}, r"timeout=-1.0 must be positive"),
+    "seed negative": ({"seed": -1}, r"seed=-1 .*at least 0"),
+    "seed as text": ({"seed": "today"}, r"seed='today' must be a whole number"),
+    "pairs 0": ({"pairs": 0}, r"pairs=0 .*at least 1"),
+    "power 1": ({"power": 1.0}, r"power=1.0 must exceed 1"),
+    "until": ({"until": "forever"}, r"until='forever' must be one of 'violation', 'budget'"),
+    "channel misspelt": ({"channel": "values"}, r"channel='values' must be one of .*Did you mean 'value'"),
+    "channel of another type": ({"channel": 3}, r"channel=3 must be"),
+    "executor by name": ({"executor": "threads"}, r"executor='threads' must"),
+    "executor by number": ({"executor": 4}, r"executor=4 must"),
+    "shrink as text": ({"shrink": "no"}, r"shrink='no' must be"),
+    "boosted as text": ({"boosted": "no"}, r"boosted='no' must be"),
+    "progress as text": ({"progress": "yes"}, r"progress='yes' must be"),
+    "misspelt option": ({"sample": 10}, r"option='sample' must be one of .*Did you mean 'samples'"),
+    "unknown option": ({"frobnicate": 10}, r"option='frobnicate' must be one of .*'alpha'"),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options(name: str) -> None:
+    options, message = OPTIONS[name]
+    with pytest.raises(InvalidArgument, match=message):
+        run(**options)
+
+
+CALLS: dict[str, tuple[Callable[[], Any], str]] = {
+    "claim as number": (lambda: run(claim=1.0), r"claim=1.0 must be a claim such as dpaudit.PureDP"),
+    "claim as class": (lambda: run(claim=PureDP), r"claim=.*PureDP.* must be a claim"),
+    "claim as text": (lambda: run(claim="pure"), r"claim='pure' must be a claim"),
+    "swapped arguments": (lambda: dpaudit.audit(PureDP(1.0), MECHANISM, PAIR), r"(claim|mechanism)=.* must"),
+    "epsilon as text": (lambda: PureDP("1"), r"epsilon='1' must be a number"),
+    "epsilon negative": (lambda: PureDP(-1.0), r"epsilon=-1.0 .*did you mean PureDP\(1.0\)"),
+    "epsilon zero": (lambda: PureDP(0), r"epsilon=0 must be positive"),
+    "delta zero": (lambda: ApproxDP(1.0, 0.0), r"delta=0.0 .*Use PureDP"),
+    "delta above one": (lambda: ApproxDP(1.0, 1.5), r"delta=1.5 must lie strictly between 0 and 1"),
+    "relation as text": (lambda: PureDP(1.0, "substitute"), r"relation='substitute' must be None or one of"),
+    "no pairs": (lambda: run(where=[]), r"pairs=\[\] is empty; at least one pair"),
+    "one pair without a list": (
+        lambda: run(where=([], [1])),
+        r"neighbours=\(\[\], \[1\]\) must be a list of pairs; did you mean",
+    ),
+    "triples": (lambda: run(where=[(1, 2, 3)]), r"pairs\[0\]=\(1, 2, 3\) must be a pair"),
+    "a strategy": (lambda: run(where=st.integers()), r"neighbours=integers\(\) must come from dpaudit.neighbours"),
+    "nothing": (lambda: run(where=None), r"neighbours=None must come from dpaudit.neighbours"),
+    "mechanism None": (lambda: run(mechanism=None), r"mechanism=None must have a method sample"),
+    "mechanism as class": (lambda: run(mechanism=type("M", (), {"sample": fine})), r"is a class; pass an instance"),
+    "name without colon": (lambda: run(mechanism="laplace"), r"mechanism='laplace' must look like"),
+    "unknown module": (lambda: run(mechanism="no_such:make"), r"mechanism='no_such:make': cannot import"),
+    "misspelt factory": (lambda: run(mechanism="math:sqr"), r"math has no 'sqr'.*Did you mean 'sqrt'"),
+    "expectation": (
+        lambda: dpaudit.Audit(name="a", mechanism=MECHANISM, claim=PureDP(1.0), neighbours=PAIR, expect="VIOLATED"),
+        r"expect='VIOLATED' must be one of .*Did you mean 'VIOLATION'",
+    ),
+    "options of an Audit": (
+        lambda: dpaudit.Audit(
+            name="a", mechanism=MECHANISM, claim=PureDP(1.0), neighbours=PAIR, options={"sample": 3}
+        ).run(),
+        r"option='sample' must be one of .*Did you mean 'samples'",
+    ),
+    "assert_private": (
+        lambda: dpaudit.assert_private(MECHANISM, PureDP(1.0), PAIR, allow_inconclusiv=True),
+        r"option='allow_inconclusiv' must be one of",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_calls(name: str) -> None:
+    call, message = CALLS[name]
+    with pytest.raises(InvalidArgument, match=message):
+        call()
+
+
+def test_a_claim_for_another_relation() -> None:
+    where = neighbours.add_remove(st.integers(0, 3), max_size=2)
+    with pytest.raises(RelationMismatch, match=r"'substitute'.*'add-remove'") as caught:
+        run(claim=PureDP(1.0, Relation.SUBSTITUTE), where=where)
+    assert re.search("neighbours=add_remove", str(caught.value))
+
+
+@pytest.mark.parametrize(
+    "function", [lambda: 1, lambda data, rng: 1, lambda data, size, rng: 1], ids=["none", "two", "three"]
+)
+def test_functions_of_the_wrong_shape(function: Callable[..., Any]) -> None:
+    """They raise on every call; the traceback says which argument is missing."""
+    with pytest.raises(dpaudit.MechanismError, match="positional argument"):
+        run(mechanism=function)
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    result = run(seed=np.int64(3), samples=np.int32(600), alpha=np.float64(0.1), power=np.float32(3.0))
+    assert result.seed == 3
+    assert result.samples <= 600
+    assert result.to_dict()["alpha"] == 0.1
+
+
+def test_misspelt_names() -> None:
+    with pytest.raises(AttributeError, match="Did you mean 'audit'"):
+        dpaudit.audti  # noqa: B018
+
+
+def test_claims_at_the_ends_of_the_floats() -> None:
+    for claim in (PureDP(1e-300), PureDP(800.0), ApproxDP(0.0, 0.5), ApproxDP(1.0, 1.0 - 1e-16), dpaudit.GaussianDP(60.0),
+                  dpaudit.GaussianDP(1e-6), dpaudit.ZeroConcentratedDP(500.0), dpaudit.RenyiDP(1.0 + 1e-9, 30.0)):  # fmt: skip
+        result = run(claim=claim)
+        assert 0.0 <= result.epsilon_lower < float("inf")
+        assert str(result)
+        assert dpaudit.Result.from_dict(result.to_dict()) == result

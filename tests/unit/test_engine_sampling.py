@@ -1,0 +1,223 @@
+"""Blocks, seeds, tasks and rounds: who draws, and when, changes nothing; what was not drawn is never settled."""
+
+from __future__ import annotations
+
+import pickle
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpaudit
+from dpaudit.engine.learning import Learner, Settled, build_views
+from dpaudit.engine.outputs import encode
+from dpaudit.engine.rounds import run_round
+from dpaudit.engine.sampling import (
+    LARGEST_BLOCK,
+    BatchRaised,
+    BlockPair,
+    OutOfTime,
+    Sampler,
+    Task,
+    TimedOut,
+    block_sizes,
+    merge,
+    run_task,
+    seed_child,
+)
+from dpaudit.mechanism import Raised, as_mechanism
+
+ENTROPY = 17
+
+
+def noisy(data: list[int], size: int, rng: np.random.Generator) -> Any:
+    return len(data) + rng.laplace(size=size)
+
+
+def task_of(function: Any, sizes: tuple[int, ...] = (), *, views: Any = (), keep: int = 5, **how: Any) -> Task:
+    sampler = Sampler(as_mechanism(function), **how)
+    return Task(sampler, [], [1], views, ENTROPY, (1, 0), 0, sizes, keep)
+
+
+def views_of(function: Any) -> Any:
+    learner = Learner(build_views)
+    rng = np.random.default_rng(0)
+    mechanism = as_mechanism(function)
+    sides = encode(mechanism.sample([], 300, rng)), encode(mechanism.sample([1], 300, rng))
+    learner.settle(Settled((), sides), 300)
+    return learner.views
+
+
+def same(first: BlockPair, second: BlockPair) -> bool:
+    """Equal in all that evidence and learning see; times differ."""
+    learned = all(
+        np.array_equal(a.codes, b.codes) and np.array_equal(a.values, b.values, equal_nan=True)
+        for a, b in zip(first.learn, second.learn, strict=True)
+    )
+    counted = all(np.array_equal(a, b) for a, b in zip(first.counts, second.counts, strict=True))
+    return learned and counted and first.size == second.size and first.repeats == second.repeats
+
+
+@given(total=st.integers(1, 3_000_000))
+def test_blocks_make_up_the_round(total: int) -> None:
+    sizes = block_sizes(total)
+    assert sum(sizes) == total
+    assert min(sizes) >= 1
+    assert max(sizes) <= LARGEST_BLOCK
+    assert max(sizes) <= -(-total // 16)  # at most a sixteenth of the round (13.4)
+    assert len(set(sizes[:-1])) <= 1
+
+
+def test_seeds_descend_from_one_root_and_differ() -> None:
+    keys = [
+        (pair, round_, block, side) for pair in range(3) for round_ in range(3) for block in range(3) for side in (0, 1)
+    ]
+    states = {tuple(seed_child(ENTROPY, *key).generate_state(4).tolist()) for key in keys}
+    assert len(states) == len(keys)
+    assert (
+        seed_child(5, 1, 2).generate_state(2).tolist()
+        == np.random.SeedSequence(5, spawn_key=(1, 2)).generate_state(2).tolist()
+    )
+
+
+def test_both_sides_are_independent_streams() -> None:
+    """Without data in the output the two sides must still differ, or they would be coupled."""
+    done = run_task(task_of(dpaudit.batched(lambda data, size, rng: rng.random(size)), (50, 50), keep=50)).blocks
+    first, second = (merge(done).learn[side].values[:, 0] for side in (0, 1))
+    assert np.intersect1d(first, second).size == 0
+    assert np.unique(first).size == 100
+
+
+@pytest.mark.parametrize(
+    "function", [dpaudit.batched(noisy), dpaudit.per_release(lambda data, rng: len(data) + rng.laplace())]
+)
+@pytest.mark.parametrize("sizes", [(40,) * 16, (2000,) * 4 + (7,), (1,)])
+def test_blocks_may_be_drawn_by_anyone(function: Any, sizes: tuple[int, ...]) -> None:
+    views = views_of(function)
+    task = task_of(function, sizes, views=views)
+    whole = merge(run_task(task).blocks)
+    parts: list[BlockPair] = []
+    for first in range(0, len(sizes), 3):
+        piece = Task(
+            task.sampler,
+            task.data,
+            task.neighbour,
+            views,
+            ENTROPY,
+            task.key,
+            first,
+            sizes[first : first + 3],
+            task.keep,
+        )
+        parts.extend(run_task(piece).blocks)
+    assert same(whole, merge(parts))
+
+
+def test_tasks_and_what_they_bring_pickle() -> None:
+    from mechanisms.broken.laplace import MisscaledLaplace
+
+    mechanism = MisscaledLaplace(1.0, 0.5)
+    rng = np.random.default_rng(0)
+    learner = Learner(build_views)
+    low, high = np.array([0.0, 1.0]), np.array([1.0, 1.0])
+    sides = encode(mechanism.sample(low, 200, rng)), encode(mechanism.sample(high, 200, rng))
+    learner.settle(Settled((), sides), 200)
+    task = Task(Sampler(mechanism), low, high, learner.views, ENTROPY, (1, 0), 0, (30, 30), 5)
+    here, there = run_task(task), pickle.loads(pickle.dumps(run_task(pickle.loads(pickle.dumps(task)))))
+    assert same(merge(here.blocks), merge(there.blocks))
+
+
+@pytest.mark.parametrize("size", [50, 3000, 40_000])
+def test_rounds_do_not_depend_on_the_executor(size: int) -> None:
+    function = dpaudit.batched(noisy)
+    views = views_of(function)
+
+    def drawn(executor: Any, seconds_each: float) -> BlockPair:
+        task = task_of(function, views=views)
+        ended = run_round(
+            task, size, deadline=None, executor=executor, seconds_each=seconds_each, on_block=lambda _: None
+        )
+        assert ended.cause is None
+        return merge(ended.blocks)
+
+    alone = drawn(None, 0.0)
+    assert alone.size == size
+    with ThreadPoolExecutor(3) as executor:
+        for seconds_each in (0.0, 1e-5, 1.0):
+            assert same(alone, drawn(executor, seconds_each))
+
+
+class Countdown:
+    """Raises something at a given call."""
+
+    def __init__(self, calls: int, error: BaseException) -> None:
+        self.calls = calls
+        self.error = error
+
+    def __call__(self, data: list[int]) -> float:
+        self.calls -= 1
+        if self.calls == 0:
+            raise self.error
+        return float(len(data))
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), TimedOut("late")])
+def test_what_is_cut_short_keeps_a_prefix_of_complete_pairs(error: BaseException) -> None:
+    sizes = (10,) * 8
+    for calls in (1, 15, 35, 60, 155):
+        ended = run_task(task_of(Countdown(calls, error), sizes))
+        assert type(ended.cause) is type(error)
+        assert sum(block.size for block in ended.blocks) == 10 * ((calls - 1) // 20)
+        for block in ended.blocks:
+            assert len(block.learn[0]) == len(block.learn[1])
+
+
+def test_the_deadline_is_kept_between_calls() -> None:
+    def slow(data: list[int]) -> float:
+        time.sleep(0.02)
+        return 1.0
+
+    begin = time.monotonic()
+    ended = run_task(task_of(slow, (3,) * 10), deadline=begin + 0.2)
+    assert time.monotonic() - begin < 0.2 + 0.02 + 0.2
+    assert isinstance(ended.cause, OutOfTime)
+    assert sum(block.size for block in ended.blocks) % 3 == 0
+
+
+def test_one_release_that_raises_is_an_output_and_many_are_none() -> None:
+    def raises(data: list[int], size: int, rng: np.random.Generator) -> Any:
+        raise ValueError(f"row {rng.integers(100)} is bad")
+
+    sampler = Sampler(dpaudit.batched(raises))
+    with pytest.raises(BatchRaised, match="ValueError: row"):
+        sampler.draw([], 3, seed_child(0, 1))
+    assert sampler.draw([], 1, seed_child(0, 1)) == [Raised("ValueError", "row # is bad")]
+    one_by_one = Sampler(dpaudit.batched(raises), one_by_one=True)
+    assert one_by_one.draw([], 3, seed_child(0, 1)) == [Raised("ValueError", "row # is bad")] * 3
+
+
+def test_control_c_is_never_an_output() -> None:
+    for error in (KeyboardInterrupt(), SystemExit(), GeneratorExit()):
+        with pytest.raises(type(error)):
+            Sampler(as_mechanism(Countdown(1, error))).draw([], 1, seed_child(0, 1))
+
+
+def test_data_with_a_method_draw_are_data() -> None:
+    class Deck:
+        def draw(self, rng: Any) -> Any:
+            raise AssertionError("the data of a user are not ours to draw from")
+
+        def __len__(self) -> int:
+            return 52
+
+    assert Sampler(as_mechanism(len)).draw(Deck(), 2, seed_child(0, 1)) == [52, 52]
+
+
+def test_unequal_blocks_are_refused() -> None:
+    """A mechanism cannot make the two sides unequal: a wrong number of outputs is an error, not a smaller block."""
+    with pytest.raises(dpaudit.MechanismError, match="must return exactly"):
+        run_task(task_of(dpaudit.batched(lambda data, size, rng: rng.random(size - len(data))), (10,)))
