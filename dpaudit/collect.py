@@ -54,7 +54,7 @@ def _collect_one(target: str, root: Path, here: Path) -> Iterator[Collected]:
         if attribute:
             raise InvalidArgument(f"{target!r}: {place} is a folder; name a file to pick {attribute!r} from.")
         for file in sorted(path.rglob("*.py")):
-            if not any(part.startswith((".", "_")) for part in file.relative_to(path).parts):
+            if not hidden(file, path):
                 yield from _in_module(load_file(file, root), file, root)
     elif path.is_file():
         if path.suffix != ".py":
@@ -63,6 +63,11 @@ def _collect_one(target: str, root: Path, here: Path) -> Iterator[Collected]:
     else:
         module = _load_named(place, path, root)
         yield from _in_module(module, Path(inspect.getsourcefile(module) or place), root, attribute)
+
+
+def hidden(path: Path, folder: Path) -> bool:
+    """Whether a file below ``folder`` is not for audits: it, or a folder on its way, starts with a dot or underscore."""
+    return path.name == "conftest.py" or any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
 
 
 def load_target(target: str, *, root: Path, here: Path | None = None) -> Any:

@@ -28,7 +28,6 @@ import numpy as np
 
 from dpaudit.engine.result import claim_to_dict, versions
 from dpaudit.neighbours import Neighbours
-from dpaudit.report.document import Entry
 from dpaudit.values import fingerprint, is_frame, is_series
 
 if TYPE_CHECKING:
@@ -46,12 +45,12 @@ class Journal:
     """What is written while a run goes on, and what an earlier one left."""
 
     path: Path | None  # None: there is nowhere to write
-    earlier: Mapping[str, Entry] = field(default_factory=dict)
+    earlier: Mapping[str, Any] = field(default_factory=dict)  # entries as plain data, by key
 
     @classmethod
     def start(cls, folder: Path, *, resume: bool, say: Callable[[str], None]) -> Journal:
         """Begin a journal in ``folder``; with ``resume``, offer what the newest one holds if its run did not end."""
-        earlier: dict[str, Entry] = {}
+        earlier: dict[str, Any] = {}
         if resume:
             newest = max(folder.glob("run-*.jsonl"), default=None)
             if newest is None:
@@ -72,9 +71,9 @@ class Journal:
         """A round of an audit was settled."""
         self._write({"kind": "round", "key": key, "samples": int(samples), "log_wealth": round(float(log_wealth), 6)})
 
-    def finished(self, key: str, entry: Entry) -> None:
+    def finished(self, key: str, entry: Mapping[str, Any]) -> None:
         """An audit ended with a result of its own: one that was interrupted did not."""
-        self._write({"kind": "result", "key": key, "entry": entry.to_dict()}, durable=True)
+        self._write({"kind": "result", "key": key, "entry": entry}, durable=True)
 
     def end(self) -> None:
         """The run is over; there is nothing left to resume."""
@@ -114,7 +113,7 @@ def _new_file(folder: Path) -> Path:
     return path
 
 
-def _resumable(path: Path, say: Callable[[str], None]) -> dict[str, Entry]:
+def _resumable(path: Path, say: Callable[[str], None]) -> dict[str, Any]:
     try:
         text = path.read_bytes()
     except OSError as error:
@@ -127,15 +126,11 @@ def _resumable(path: Path, say: Callable[[str], None]) -> dict[str, Entry]:
     if any(record.get("kind") == "end" for record in records):
         say("The last run went to its end; there is nothing to resume, so everything is run.")
         return {}
-    found: dict[str, Entry] = {}
-    for record in records:
-        if record.get("kind") != "result":
-            continue
-        try:
-            found[str(record["key"])] = Entry.from_dict(record["entry"])
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            say(f"{path}: a result is damaged and ignored ({type(error).__name__}: {error}).")
-    return found
+    return {
+        record["key"]: record.get("entry")
+        for record in records
+        if record.get("kind") == "result" and isinstance(record.get("key"), str)
+    }
 
 
 def read_lines(text: bytes, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
@@ -163,7 +158,7 @@ def audit_key(audit: Audit, options: Mapping[str, Any], sources: str) -> str:
             "versions": versions(),
             "name": audit.name,
             "claim": claim_to_dict(audit.claim),
-            "mechanism": describe(audit.mechanism),
+            "mechanism": [describe(audit.mechanism), audit.made],
             "neighbours": describe(audit.neighbours),
             "expect": str(audit.expect),
             "options": {name: describe(value) for name, value in chosen.items() if name not in SAME_RESULT},

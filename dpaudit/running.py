@@ -4,82 +4,249 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import math
 import multiprocessing
+import os
+import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed, wait
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
+from dpaudit import baseline
+from dpaudit.baseline import Baseline, Leading, Stored
 from dpaudit.claims import ApproxDP, Claim, PureDP, Verdict
 from dpaudit.collect import Collected, collect, load_target
 from dpaudit.config import Settings
 from dpaudit.engine.audit import Audit
-from dpaudit.engine.result import Result
-from dpaudit.errors import InvalidArgument
+from dpaudit.engine.result import Result, StoppedBy
+from dpaudit.errors import DPAuditError, InvalidArgument
+from dpaudit.journal import FOLDER, Journal, audit_key, sources_digest
 from dpaudit.mechanism import batched, per_release
-from dpaudit.report import write_reports
+from dpaudit.report import KINDS, write_reports
 from dpaudit.report.document import Document, Entry, sorted_entries, write_whole
+from dpaudit.report.source import source_of
 from dpaudit.report.terminal import Style, line, story, totals
-from dpaudit.validation import check_count
+from dpaudit.validation import check_count, check_open_unit, did_you_mean
+
+INTERRUPTED = 130
+FROM_WEAK_TO_STRONG = (0, 3, 1, 2)  # exit codes
+GRACE = 5.0  # seconds that audits under way in other processes get to end after Ctrl-C
 
 
-def run_command(args: argparse.Namespace, targets: Sequence[str], settings: Settings, root: Path, out: IO[str]) -> int:
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one audit: an entry, or trouble."""
+
+    name: str
+    entry: Entry | None = None
+    trouble: str = ""
+    reused: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Audits to run, each with the options of this run and the key under which the journal keeps it."""
+
+    items: tuple[Collected, ...]
+    options: Mapping[str, dict[str, Any]]
+    keys: Mapping[str, str]
+    targets: tuple[str, ...]  # as given on the command line
+    here: Path
+    root: Path
+    journal: Journal
+    earlier: Mapping[str, Entry]  # what the journal of an interrupted run holds, by key
+
+    def todo(self) -> list[Collected]:
+        """Audits whose results the journal does not have."""
+        return [item for item in self.items if self.keys[item.audit.name] not in self.earlier]
+
+
+def run_command(args: argparse.Namespace, settings: Settings, here: Path, out: IO[str]) -> int:
     """``dpaudit run``."""
-    items = _selected(collect(targets, root=root), args.select)
-    if not items:
-        raise InvalidArgument(
-            f"No audits found in {', '.join(targets)}. An audit file defines dpaudit.Audit objects at its top level; "
-            "`dpaudit init` writes a first one."
-        )
     console = sys.stderr if args.json else out
-    style = Style.for_stream(console)
+    say = partial(print, file=console, flush=True)
     jobs = args.jobs or 1
     check_count(jobs=jobs)
-    overrides = {**settings.overrides(), "alpha": settings.alpha}
-    entries: list[Entry] = []
-    complete = True
-    try:
-        results = (
-            _side_by_side(items, targets, root, overrides, jobs) if jobs > 1 else _in_turn(items, overrides, settings)
-        )
-        for entry in results:
-            entries.append(entry)
-            print(line(entry, style), file=console, flush=True)
-    except KeyboardInterrupt:
-        complete = False
-        print(f"Interrupted: {len(entries)} of {len(items)} audits are done; their results are kept.", file=sys.stderr)
-    document = Document(entries=sorted_entries(entries), complete=complete)
-    for entry in document.entries:
-        if entry.result.verdict is Verdict.VIOLATION and entry.expect is not Verdict.VIOLATION:
-            print(f"\n{story(entry, style)}", file=console)
-    print(f"\n{totals(document)}", file=console)
-    code = document.exit_code(settings.fail_on)
-    code = max(code, _baselines(args, settings, document, console), key=(0, 3, 1, 2).index)
-    kinds = {kind: getattr(args, kind) for kind in ("html", "junit", "sarif", "markdown")}
-    for path in write_reports(document, kinds):
-        print(f"wrote {path}", file=console)
-    if args.output is not None:
-        write_whole(args.output, document.to_json())
+    if jobs > 1 and (settings.workers > 1 or settings.executor):
+        raise InvalidArgument("--jobs runs audits side by side, --workers and --executor spread out each: choose one.")
+    stored_at = args.baseline or (settings.root / settings.baseline if settings.baseline else None)
+    stored = None if stored_at is None else baseline.read(stored_at)
+    with contextlib.redirect_stdout(console):  # what audit files and mechanisms print
+        plan = _plan(args, settings, here, say)
+        results = _side_by_side(plan, jobs) if jobs > 1 else _in_turn(plan, settings)
+        document, troubles, interrupted = _run_all(plan, results, say, Style.for_stream(console))
+        codes = [document.exit_code(settings.fail_on), 2 if troubles else 0]
+        if stored is not None and not interrupted:
+            worse = _regressions(stored, plan, document, bool(args.select), say)
+            codes.append(1 if worse and settings.fail_on != "never" else 0)
+        if args.save_baseline is not None:
+            _save_baseline(args.save_baseline, plan, document, say)
+        _deliver(args, document, say)
+        if args.html is None and any(entry.result.witness and not entry.met for entry in document.entries):
+            say("With --html FILE there is a report that holds a program to repeat each measurement.")
+    if not interrupted:
+        plan.journal.end()
     if args.json:
         out.write(document.to_json())
-    return code if complete else 130
+    return INTERRUPTED if interrupted else max(codes, key=FROM_WEAK_TO_STRONG.index)
+
+
+def collected(targets: Sequence[str], settings: Settings, here: Path) -> list[Collected]:
+    """The audits that the targets name; without targets those of the configuration, or of the folder ``audits``."""
+    wanted = list(targets) or list(settings.audits) or ["audits"]
+    nowhere = not targets and not settings.audits and not (settings.root / "audits").is_dir()
+    items = [] if nowhere else collect(wanted, root=settings.root, here=here if targets else settings.root)
+    if not items:
+        missing = "There is no folder audits/ here" if nowhere else f"No audits found in {', '.join(wanted)}"
+        raise InvalidArgument(
+            f"{missing}. An audit file defines dpaudit.Audit objects at its top level; `dpaudit init` writes a first one."
+        )
+    return items
+
+
+def _plan(args: argparse.Namespace, settings: Settings, here: Path, say: Callable[[str], None]) -> Plan:
+    """Give every audit its options, and its part of the run's alpha."""
+    items = _selected(collected(args.targets, settings, here), args.select)
+    options: dict[str, dict[str, Any]] = {}
+    for item in items:
+        alpha = item.audit.options.get("alpha", settings.alpha_each)
+        check_open_unit(hint=f"It is an option of the audit {item.audit.name!r}.", alpha=alpha)
+        options[item.audit.name] = {**settings.overrides(), "alpha": alpha}
+    asked = math.fsum(chosen["alpha"] for chosen in options.values())
+    if asked > settings.alpha * (1.0 + 1e-9):
+        raise InvalidArgument(
+            f"{len(items)} audits ask for a false-alarm probability of {asked:.3g}, but the run has alpha={settings.alpha:g}. "
+            f"Leave alpha out of their options (each then gets alpha / max_audits = {settings.alpha_each:.3g}), or raise "
+            "alpha or max_audits."
+        )
+    sources = sources_digest(settings.root)
+    keys = {item.audit.name: audit_key(item.audit, options[item.audit.name], sources) for item in items}
+    journal = Journal.start(settings.root / FOLDER, resume=args.resume, say=say)
+    earlier = {key: entry for key in keys.values() if (entry := _earlier(journal, key, say)) is not None}
+    return Plan(tuple(items), options, keys, tuple(args.targets), here, settings.root, journal, earlier)
+
+
+def _earlier(journal: Journal, key: str, say: Callable[[str], None]) -> Entry | None:
+    plain = journal.earlier.get(key)
+    try:
+        return None if plain is None else Entry.from_dict(plain)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        say(f"A result in the journal is damaged and ignored ({type(error).__name__}: {error}).")
+        return None
 
 
 def _selected(items: list[Collected], names: Sequence[str] | None) -> list[Collected]:
-    return [item for item in items if not names or any(name in item.audit.name for name in names)]
+    if not names:
+        return items
+    chosen = [item for item in items if any(name in item.audit.name for name in names)]
+    if not chosen:
+        known = [item.audit.name for item in items]
+        raise InvalidArgument(f"No audit is called {' or '.join(map(repr, names))}.{did_you_mean(names[0], known)}")
+    return chosen
 
 
-def _in_turn(items: Sequence[Collected], overrides: dict[str, Any], settings: Settings) -> Iterator[Entry]:
+def _run_all(
+    plan: Plan, results: Iterator[Outcome], say: Callable[[str], None], style: Style
+) -> tuple[Document, int, bool]:
+    """Run everything and tell it: the document, how many audits could not be run, and whether it was interrupted."""
+    entries: list[Entry] = []
+    troubles = 0
+    interrupted = False
+    asked: list[int] = []
+
+    def stop(number: int, frame: Any) -> None:
+        # Python drops an exception that is raised inside a callback of its own: then we stop after the audit.
+        asked.append(number)
+        signal.default_int_handler(number, frame)
+
+    try:
+        with _interrupts(stop):
+            for outcome in _with_earlier(plan, results):
+                if outcome.entry is None:
+                    troubles += 1
+                    say(f"ERROR  {outcome.name}: {outcome.trouble}")
+                else:
+                    entries.append(outcome.entry)
+                    say(line(outcome.entry, style) + (" [from the journal]" if outcome.reused else ""))
+                if asked:
+                    raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        interrupted = True
+        print(
+            f"Interrupted: {len(entries)} of {len(plan.items)} audits have results, which are kept; "
+            "`dpaudit run --resume` goes on from there.",
+            file=sys.stderr,
+        )
+    document = Document(entries=sorted_entries(entries), complete=not (interrupted or troubles))
+    for entry in document.entries:
+        if not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE):
+            say(f"\n{story(entry, style)}")
+    say(f"\n{totals(document)}")
+    if troubles:
+        say(f"{troubles} of {len(plan.items)} audits could not be run.")
+    return document, troubles, interrupted
+
+
+def _with_earlier(plan: Plan, results: Iterator[Outcome]) -> Iterator[Outcome]:
+    for item in plan.items:
+        key = plan.keys[item.audit.name]
+        entry = plan.earlier.get(key)
+        if entry is not None:
+            plan.journal.finished(key, entry.to_dict())  # so that this run can be resumed too
+            yield Outcome(item.audit.name, entry, reused=True)
+    yield from results
+
+
+def _in_turn(plan: Plan, settings: Settings) -> Iterator[Outcome]:
     with executor_for(settings) as executor:
-        for item in items:
-            yield _entry(item, item.audit.run(**overrides, executor=executor))
+        for item in plan.todo():
+            name, key = item.audit.name, plan.keys[item.audit.name]
+            plan.journal.began(key, name)
+            try:
+                result = item.audit.run(**plan.options[name], executor=executor, **_hooks(plan.journal, key))
+            except Exception as error:
+                yield Outcome(name, trouble=_trouble(error))
+            else:
+                yield _finished(plan, item, result)
+                if result.stopped_by is StoppedBy.INTERRUPT:
+                    raise KeyboardInterrupt
 
 
-def _entry(item: Collected, result: Result) -> Entry:
+def _hooks(journal: Journal, key: str) -> dict[str, Any]:
+    return {"on_round": partial(journal.round, key)}
+
+
+def _finished(plan: Plan, item: Collected, result: Result) -> Outcome:
+    entry = entry_of(item, result, plan.root)
+    if result.stopped_by is not StoppedBy.INTERRUPT:
+        plan.journal.finished(plan.keys[item.audit.name], entry.to_dict())
+    return Outcome(item.audit.name, entry)
+
+
+def entry_of(item: Collected, result: Result, root: Path) -> Entry:
+    """A result with where its audit and its mechanism are written."""
     expect = item.audit.expect if isinstance(item.audit.expect, Verdict) else None
-    return Entry(result=result, expect=expect, path=item.path, line=item.line)
+    path, number = source_of(item.audit.mechanism, root)
+    return Entry(
+        result=result, expect=expect, path=item.path, line=item.line, mechanism_path=path, mechanism_line=number
+    )
+
+
+def _trouble(error: Exception) -> str:
+    """What went wrong, in a line; what nobody foresaw also with its traceback, on stderr."""
+    if isinstance(error, DPAuditError):
+        return str(error)
+    if isinstance(error, BrokenProcessPool):
+        return "its process died."
+    traceback.print_exception(error)
+    return f"{type(error).__name__}: {error}"
 
 
 @contextlib.contextmanager
@@ -95,8 +262,12 @@ def executor_for(settings: Settings) -> Iterator[Executor | None]:
             raise InvalidArgument(
                 f"executor={settings.executor!r} needs Dask: pip install 'dpaudit[dask]' ({error})."
             ) from None
-        with Client(address) as client:  # type: ignore[no-untyped-call]  # distributed has no types
-            yield client.get_executor()
+        try:
+            client = Client(address, timeout=10)  # type: ignore[no-untyped-call]  # distributed has no types
+        except (OSError, ValueError) as error:
+            raise InvalidArgument(f"executor={settings.executor!r} cannot be reached: {error}.") from None
+        with client:
+            yield client.get_executor()  # type: ignore[no-untyped-call]
     elif settings.workers > 1:
         with process_pool(settings.workers) as pool:
             yield pool
@@ -105,79 +276,192 @@ def executor_for(settings: Settings) -> Iterator[Executor | None]:
 
 
 def process_pool(workers: int) -> ProcessPoolExecutor:
-    """A pool of spawned processes: forked ones would copy random state."""
-    return ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"))
+    """A pool of spawned processes: forked ones would copy random state. All of them are started at once."""
+    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_to_stderr)
+    # Ctrl-C is the parent's to handle. A process inherits that a signal is ignored, so nothing is lost while it starts.
+    with _interrupts(signal.SIG_IGN):
+        for _ in range(workers):
+            pool.submit(_to_stderr)
+    return pool
+
+
+def _to_stderr() -> None:
+    """In a worker: stdout may be where JSON goes."""
+    sys.stdout = sys.stderr
+
+
+@contextlib.contextmanager
+def _interrupts(handler: Any) -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @dataclass(frozen=True, slots=True)
 class _Job:
     targets: tuple[str, ...]
     root: Path
+    here: Path
     name: str
-    overrides: dict[str, Any]
+    options: dict[str, Any]
+    journal: Path | None
+    key: str
 
 
 def _run_job(job: _Job) -> Result:
     """In a worker process: find the audit again by its name, and run it."""
-    found = {item.audit.name: item.audit for item in collect(job.targets, root=job.root)}
-    return found[job.name].run(**job.overrides, progress=False)
+    found = {item.audit.name: item.audit for item in collect(job.targets, root=job.root, here=job.here)}
+    with _interrupts(signal.default_int_handler):  # now there is something to keep
+        return found[job.name].run(**job.options, progress=False, **_hooks(Journal(job.journal), job.key))
 
 
-def _side_by_side(
-    items: Sequence[Collected], targets: Sequence[str], root: Path, overrides: dict[str, Any], jobs: int
-) -> Iterator[Entry]:
-    with process_pool(min(jobs, len(items))) as pool:
-        futures = {
-            pool.submit(_run_job, _Job(tuple(targets), root, item.audit.name, overrides)): item for item in items
-        }
+def _side_by_side(plan: Plan, jobs: int) -> Iterator[Outcome]:
+    todo = plan.todo()
+    files = plan.targets or tuple(dict.fromkeys(item.path for item in todo))
+    here = plan.here if plan.targets else plan.root
+    with process_pool(max(1, min(jobs, len(todo)))) as pool:
+        futures: dict[Future[Result], Collected] = {}
+        for item in todo:
+            name, key = item.audit.name, plan.keys[item.audit.name]
+            plan.journal.began(key, name)
+            job = _Job(files, plan.root, here, name, plan.options[name], plan.journal.path, key)
+            futures[pool.submit(_run_job, job)] = item
+        told: set[Future[Result]] = set()
         try:
             for future in as_completed(futures):
-                yield _entry(futures[future], future.result())
-        except BaseException:
+                told.add(future)
+                yield _settled(plan, futures[future], future)
+        except KeyboardInterrupt:
             for future in futures:
                 future.cancel()
+            # Ctrl-C reached the workers too: they end with what they have, or are ended.
+            wait(futures, timeout=GRACE)
+            for future in futures.keys() - told:
+                if future.done() and not future.cancelled() and future.exception() is None:
+                    yield _settled(plan, futures[future], future)
+            for child in multiprocessing.active_children():
+                child.terminate()
             raise
 
 
-def _baselines(args: argparse.Namespace, settings: Settings, document: Document, console: IO[str]) -> int:
-    from dpaudit import baseline
-
-    code = 0
-    path = args.baseline or (Path(settings.baseline) if settings.baseline else None)
-    if path is not None:
-        regressions = baseline.regressions(baseline.read(path), document)
-        for regression in regressions:
-            print(f"REGRESSION  {regression}", file=console)
-        code = 1 if regressions else 0
-    if args.save_baseline is not None:
-        baseline.save(args.save_baseline, document)
-        print(f"wrote {args.save_baseline}", file=console)
-    return code
+def _settled(plan: Plan, item: Collected, future: Future[Result]) -> Outcome:
+    try:
+        return _finished(plan, item, future.result())
+    except Exception as error:
+        return Outcome(item.audit.name, trouble=_trouble(error))
 
 
-def check_command(args: argparse.Namespace, settings: Settings, root: Path, out: IO[str]) -> int:
-    """``dpaudit check``."""
+def _regressions(
+    stored: Baseline, plan: Plan, document: Document, selected: bool, say: Callable[[str], None]
+) -> list[baseline.Regression]:
+    leadings = {name: audit.leading for name, audit in stored.audits.items() if audit.leading is not None}
+    comparable = {name: leading for name, leading in leadings.items() if leading.on_data is not None}
+    ran = Baseline.of(document)
+    known = {item.audit.name for item in plan.items}
+
+    def expected(audit: Stored) -> bool:
+        """Whether this run should have had the audit: it was not left out by hand, and did not fail to run."""
+        if selected or audit.name in known:
+            return False
+        paths = [_relative(plan.here / target, plan.root) for target in plan.targets]
+        return not paths or any(audit.path == path or audit.path.startswith(f"{path}/") for path in paths)
+
+    found = baseline.regressions(
+        stored, ran, measured=_measured(plan, comparable, document, say, again=True), expected=expected
+    )
+    for regression in found:
+        say(f"REGRESSION  {regression}")
+    if not found:
+        say("No regression against the baseline.")
+    return found
+
+
+def _relative(path: Path, root: Path) -> str:
+    path, root = path.resolve(), root.resolve()
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _measured(
+    plan: Plan, leadings: Mapping[str, Leading], document: Document, say: Callable[[str], None], *, again: bool
+) -> dict[str, Leading]:
+    """The leading events that can be counted on fresh outputs of today's mechanisms; ``again``, as often as before."""
+    samples = {entry.result.name: entry.result.samples for entry in document.entries}
+    seeds = {entry.result.name: entry.result.seed for entry in document.entries}
+    found: dict[str, Leading] = {}
+    for item in plan.items:
+        name = item.audit.name
+        leading = leadings.get(name)
+        if leading is None or leading.event is None or name not in samples:
+            continue
+        trials = leading.on_data[1] if again and leading.on_data else baseline.trials_for(samples[name])
+        try:
+            found[name] = baseline.measure(mechanism_of(item.audit), leading, seed=seeds[name], trials=trials)
+        except DPAuditError as error:
+            say(f"Note: the leading event of {name!r} was not counted again: {error}")
+    return found
+
+
+def mechanism_of(audit: Audit) -> Any:
+    """What an audit is about, made if it is to be made."""
+    return audit.mechanism() if audit.made else audit.mechanism
+
+
+def _save_baseline(path: Path, plan: Plan, document: Document, say: Callable[[str], None]) -> None:
+    if not document.complete:
+        say(f"{path} was not written, because the run is not complete.")
+        return
+    found = {entry.result.name: baseline.leading_of(entry.result) for entry in document.entries}
+    leadings = {name: leading for name, leading in found.items() if leading is not None}
+    baseline.save(path, Baseline.of(document, _measured(plan, leadings, document, say, again=False)))
+    say(f"wrote {path}")
+
+
+def _deliver(args: argparse.Namespace, document: Document, say: Callable[[str], None]) -> None:
+    """Write what was asked for, the plain results first: a report that fails must not lose them."""
+    if args.output is not None:
+        write_whole(args.output, document.to_json())
+        say(f"wrote {args.output}")
+    for path in write_reports(document, {kind: getattr(args, kind) for kind in KINDS}):
+        say(f"wrote {path}")
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary:
+        from dpaudit.report import markdown
+
+        with contextlib.suppress(OSError), Path(summary).open("a", encoding="utf-8") as file:
+            file.write(markdown.render(document))
+
+
+def check_command(args: argparse.Namespace, settings: Settings, here: Path, out: IO[str]) -> int:
+    """``dpaudit check``: the one audit has the alpha of the whole run."""
     from dpaudit import neighbours
     from dpaudit.rows import parse_rows
 
-    function = load_target(args.target, root)
-    wraps: dict[str, Callable[[Any], Any]] = {"data": lambda f: f, "data-rng": per_release, "batched": batched}
-    mechanism = function if hasattr(function, "sample") else wraps[args.calls](function)
+    console = sys.stderr if args.json else out
+    say = partial(print, file=console, flush=True)
     claim: Claim = PureDP(args.epsilon) if args.delta == 0.0 else ApproxDP(args.epsilon, args.delta)
     rows = parse_rows(args.rows)
     smallest = args.min_size if args.min_size is not None else (0 if args.relation == "add-remove" else 1)
     make = neighbours.add_remove if args.relation == "add-remove" else neighbours.substitute
-    audit = Audit(
-        name=args.target,
-        mechanism=mechanism,
-        claim=claim,
-        neighbours=make(rows, min_size=smallest, max_size=args.max_size),
-    )
-    with executor_for(settings) as executor:
-        result = audit.run(**settings.overrides(), alpha=settings.alpha, executor=executor)
-    document = Document(entries=(Entry(result=result, path=args.target.rpartition(":")[0]),))
+    wraps: dict[str, Callable[[Any], Any]] = {"data": lambda f: f, "data-rng": per_release, "batched": batched}
+    with contextlib.redirect_stdout(console):
+        function = load_target(args.target, root=settings.root, here=here)
+        audit = Audit(
+            name=args.target,
+            mechanism=function if hasattr(function, "sample") else wraps[args.calls](function),
+            claim=claim,
+            neighbours=make(rows, min_size=smallest, max_size=args.max_size),
+        )
+        with executor_for(settings) as executor:
+            result = audit.run(**settings.overrides(), alpha=settings.alpha, executor=executor)
+        interrupted = result.stopped_by is StoppedBy.INTERRUPT
+        document = Document(entries=(entry_of(Collected(audit, ""), result, settings.root),), complete=not interrupted)
+        say(story(document.entries[0], Style.for_stream(console)))
+        _deliver(args, document, say)
     if args.json:
         out.write(document.to_json())
-    else:
-        print(story(document.entries[0], Style.for_stream(out)), file=out)
-    return document.exit_code(settings.fail_on)
+    return INTERRUPTED if interrupted else document.exit_code(settings.fail_on)

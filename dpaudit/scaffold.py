@@ -71,7 +71,11 @@ def write_scaffold(folder: Path) -> list[str]:
     for name, text in FILES.items():
         path = folder / name
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            if not path.parent.is_dir():
+                path.parent.mkdir(parents=True)
+        except OSError as error:
+            raise InvalidArgument(f"{str(path.parent)!r} cannot be made: {error.strerror or error}.") from None
+        try:
             # "x": a file that appears between a look and the writing is not overwritten either.
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)

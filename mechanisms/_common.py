@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import brentq
 
+from dpaudit.claims import gaussian_delta
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_count, check_generator, finite_array
+from dpaudit.validation import (
+    check_count,
+    check_generator,
+    check_open_unit,
+    check_positive,
+    did_you_mean,
+    finite_array,
+    shorten,
+)
 
 Floats: TypeAlias = NDArray[np.float64]
 Query: TypeAlias = Callable[[Any], Any]
@@ -41,13 +52,32 @@ def answers_of(data: Any, *, length: int | None = None) -> Floats:
     return answers
 
 
-def whole_numbers(name: str, values: Any) -> NDArray[np.int64]:
+def whole_numbers(name: str, values: Any, *, ndim: int | None = None) -> NDArray[np.int64]:
     """Return ``values`` as integers, refusing what is not whole or does not fit."""
-    array = finite_array(name, values, empty=False)
+    array = finite_array(name, values, ndim=ndim, empty=False)
     if (array != np.rint(array)).any() or (np.abs(array) > 2.0**53).any():
         bad = float(array[(array != np.rint(array)) | (np.abs(array) > 2.0**53)].flat[0])
         raise InvalidArgument(f"{name} holds {bad!r}; all must be whole numbers of at most 2**53.")
     return array.astype(np.int64)
+
+
+def category_indices(data: Any, categories: tuple[Hashable, ...]) -> NDArray[np.intp]:
+    """Return the number of the category of every row, refusing rows that are none of them."""
+    if not isinstance(data, Iterable):
+        raise InvalidArgument(
+            f"data={shorten(data)} must be a list of rows, each one of the categories {categories!r}."
+        )
+    number = {category: index for index, category in enumerate(categories)}
+    indices: list[int] = []
+    for row in data:
+        try:
+            indices.append(number[row])
+        except (KeyError, TypeError):  # a list is not hashable
+            hint = did_you_mean(row, categories)
+            raise InvalidArgument(
+                f"data holds {shorten(row)}, which is none of the categories {categories!r}.{hint}"
+            ) from None
+    return np.array(indices, dtype=np.intp)
 
 
 def chunks(size: int, width: int) -> Iterator[slice]:
@@ -69,3 +99,21 @@ def draw_index(log_weights: Floats, size: int, rng: np.random.Generator) -> NDAr
     # u * total may round up to the total: the last weight that is not zero takes it.
     np.minimum(index, np.flatnonzero(weights)[-1], out=index)
     return index
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Smallest epsilon at which mu-Gaussian privacy has that delta: the root of the profile, which falls, or 0.
+
+    >>> round(gaussian_epsilon(1.0, 1e-5), 6)
+    4.377178
+    """
+    check_positive(mu=mu)
+    check_open_unit(delta=delta)
+
+    def excess(epsilon: float) -> float:
+        return math.log(max(float(gaussian_delta(epsilon, mu)), 1e-320)) - math.log(delta)
+
+    if excess(0.0) <= 0.0:
+        return 0.0
+    # The loss is N(mu^2/2, mu^2), and forty standard deviations up nothing is left.
+    return float(brentq(excess, 0.0, mu**2 / 2.0 + 40.0 * mu, xtol=1e-12, rtol=1e-12))

@@ -19,7 +19,7 @@ from dpaudit import exact
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
 from dpaudit.validation import array_within, check_finite, check_interval, check_positive, finite_array
-from mechanisms._common import Floats, check_draw, draw_index
+from mechanisms._common import Floats, answers_of, check_draw, draw_index
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,10 @@ def weights_law(candidates: tuple[Any, ...], log_weights: Floats) -> exact.Law:
 
 def answer_at(data: Any, candidate: int) -> float:
     """Utility of candidate i: the i-th answer."""
-    return float(data[candidate])
+    answers = answers_of(data)
+    if not 0 <= candidate < answers.size:
+        raise InvalidArgument(f"data holds {answers.size} answers; there is none for candidate={candidate!r}.")
+    return float(answers[candidate])
 
 
 def nearest_film(data: Any, film: float) -> float:

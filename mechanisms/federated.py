@@ -100,7 +100,7 @@ class Round:
 
 
 def one_round(
-    updates: ArrayLike,
+    data: ArrayLike,
     clipping_norm: float,
     noise_multiplier: float,
     *,
@@ -119,7 +119,7 @@ def one_round(
     >>> outcome.aggregate.shape, outcome.mu, outcome.noise_std
     ((2,), 0.5, 1.0)
     """
-    table = client_updates(updates)
+    table = client_updates(data)
     check_positive(clipping_norm=clipping_norm)
     check_non_negative(noise_multiplier=noise_multiplier)
     check_generator(rng=rng)
@@ -150,19 +150,19 @@ def one_round(
     )
 
 
-def client_updates(updates: ArrayLike) -> Floats:
+def client_updates(data: ArrayLike) -> Floats:
     """A table of updates, one client a row, at least one of each and all finite."""
-    return finite_array("updates", updates, ndim=2, empty=False)
+    return finite_array("data", data, ndim=2, empty=False)
 
 
-def clip_updates(updates: ArrayLike, clipping_norm: float) -> Floats:
+def clip_updates(data: ArrayLike, clipping_norm: float) -> Floats:
     """Each row scaled by ``min(1, C / norm)``; a zero update stays zero (in Flower it divides by zero).
 
     >>> clip_updates([[3.0, 4.0], [0.0, 0.0]], 1.0)
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
-    table = client_updates(updates)
+    table = client_updates(data)
     check_positive(clipping_norm=clipping_norm)
     # Divided by its largest entry first, a row neither overflows nor vanishes when it is squared.
     largest = np.abs(table).max(axis=1, keepdims=True)
@@ -171,9 +171,9 @@ def clip_updates(updates: ArrayLike, clipping_norm: float) -> Floats:
     return np.where(largest > clipping_norm / length, direction * (clipping_norm / length), table)
 
 
-def update_norms(updates: ArrayLike) -> Floats:
+def update_norms(data: ArrayLike) -> Floats:
     """Norm of each row; infinite where it exceeds every float."""
-    table = client_updates(updates)
+    table = client_updates(data)
     largest = np.abs(table).max(axis=1, keepdims=True)
     direction = np.divide(table, largest, out=np.zeros_like(table), where=largest > 0.0)
     with np.errstate(over="ignore"):

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import brentq
 
 from dpaudit.claims import Relation, gaussian_delta
 from dpaudit.errors import InvalidArgument, MissingDependency
@@ -57,24 +56,6 @@ def normalised_weights(weights: ArrayLike | None, clients: int) -> Floats:
             f"weights={w.tolist()!r} must be {clients} numbers, one per client, zero or positive, and not all zero."
         )
     return np.asarray(w / w.sum())
-
-
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """The epsilon at which N(0, 1) against N(mu, 1) has hockey-stick divergence ``delta``, or 0.
-
-    >>> round(gaussian_epsilon(1.0, 1e-5), 6)
-    4.377178
-    """
-    check_positive(mu=mu)
-    check_open_unit(delta=delta)
-
-    def excess(epsilon: float) -> float:
-        return math.log(max(float(gaussian_delta(epsilon, mu)), 1e-320)) - math.log(delta)
-
-    if excess(0.0) <= 0.0:
-        return 0.0
-    # The loss is N(mu^2/2, mu^2), and forty standard deviations up nothing is left.
-    return float(brentq(excess, 0.0, mu**2 / 2.0 + 40.0 * mu, xtol=1e-12, rtol=1e-12))
 
 
 def poisson_epsilon(

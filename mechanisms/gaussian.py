@@ -125,19 +125,3 @@ def analytic_scale(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     while excess(high) > 0.0:
         high += 1.0
     return sensitivity * math.exp(float(brentq(excess, low, high, xtol=1e-14, rtol=1e-15))) * (1.0 + 1e-12)
-
-
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Smallest epsilon at which mu-Gaussian privacy has that delta: the root of the profile, which falls.
-
-    >>> round(gaussian_epsilon(1.0, 0.126936737506644), 12)
-    1.0
-    """
-    check_positive(mu=mu)
-    check_open_unit(delta=delta)
-    if float(gaussian_delta(0.0, mu)) <= delta:
-        return 0.0
-    high = 1.0
-    while float(gaussian_delta(high, mu)) > delta:
-        high *= 2.0
-    return float(brentq(lambda epsilon: float(gaussian_delta(epsilon, mu)) - delta, 0.0, high, xtol=1e-13))

@@ -215,7 +215,8 @@ class ImportanceWeighting:
 
     def coefficients(self, data: ArrayLike) -> Floats:
         """``beta(D)``, before noise."""
-        return fit_coefficients(data, self.public, regularisation=self.regularisation, tolerance=self.tolerance)
+        records = features("data", data)
+        return fit_coefficients(records, self.public, regularisation=self.regularisation, tolerance=self.tolerance)
 
     def coefficient_law(self, data: ArrayLike) -> SphericalLaplace:
         """Exact law of the noisy coefficients.

@@ -15,8 +15,8 @@ import numpy as np
 from dpaudit import exact
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_choice, check_positive, did_you_mean
-from mechanisms._common import Floats, check_draw
+from dpaudit.validation import check_choice, check_positive
+from mechanisms._common import Floats, category_indices, check_draw
 from mechanisms.laplace import add_laplace, laplace_law
 
 
@@ -61,16 +61,8 @@ class NoisyHistogram:
 
     def counts(self, data: Any) -> Floats:
         """Count every category."""
-        number = {category: index for index, category in enumerate(self.categories)}
-        counts = np.zeros(len(self.categories))
-        for row in data:
-            if row not in number:
-                raise InvalidArgument(
-                    f"data holds {row!r}, which is none of the categories {self.categories!r}."
-                    f"{did_you_mean(row, self.categories)}"
-                )
-            counts[number[row]] += 1.0
-        return counts
+        counts = np.bincount(category_indices(data, self.categories), minlength=len(self.categories))
+        return counts.astype(np.float64)
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
         """Return ``size`` noisy histograms."""

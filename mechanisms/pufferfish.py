@@ -90,7 +90,7 @@ class Secret:
         from dpaudit import neighbours  # loads Hypothesis
 
         draw = functools.partial(_one, self)
-        return neighbours.Secret(f"{self.name} ({self.prior})", draw, self.sample)  # type: ignore[arg-type]  # an array
+        return neighbours.Secret(f"{self.name} ({self.prior})", draw, self.sample)
 
 
 class Drawable(Protocol):
@@ -329,6 +329,10 @@ class GaussianMasking:
 def draw(secret: Drawable, size: int, rng: np.random.Generator) -> Floats:
     """``size`` values of F(X), drawn anew for each release."""
     check_draw(size, rng)
+    if not callable(getattr(secret, "sample", None)):
+        raise InvalidArgument(
+            f"data={shorten(secret)} must be a secret that draws data: mechanisms.pufferfish.Secret or neighbours.Secret."
+        )
     return finite_array("F(X)", secret.sample(size, rng), ndim=1)
 
 

@@ -29,8 +29,8 @@ from numpy.typing import NDArray
 from dpaudit import exact
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import array_within, check_open_unit, check_positive, did_you_mean, finite_array
-from mechanisms._common import Floats, check_draw
+from dpaudit.validation import array_within, check_open_unit, check_positive, finite_array
+from mechanisms._common import Floats, category_indices, check_draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,16 +175,9 @@ class RandomisedResponse:
             data = data.tolist()
         single = not isinstance(data, list | tuple)
         answers = [data] if single else data
-        number = {category: index for index, category in enumerate(self.categories)}
-        found = np.array([number.get(answer, -1) for answer in answers], dtype=np.intp)
+        found = category_indices(answers, self.categories)
         if found.size == 0:
             raise InvalidArgument("data is empty; at least one answer is needed.")
-        if (found < 0).any():
-            unknown = answers[int(np.argmin(found))]
-            raise InvalidArgument(
-                f"data holds {unknown!r}, which is none of the categories {self.categories!r}."
-                f"{did_you_mean(unknown, self.categories)}"
-            )
         return found.reshape(()) if single else found
 
 

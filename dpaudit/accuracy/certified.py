@@ -21,6 +21,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -160,6 +161,7 @@ def _log_cdf(x: Real) -> Real:
     return np.where(x < 0.0, x - math.log(2.0), np.log1p(-0.5 * np.exp(-np.abs(x))))
 
 
+@lru_cache(maxsize=1024)
 def mean_error(setting: HistogramSetting, blocks: int = 2000, cells: int = 800) -> Truth:
     """Enclose E|A - d|: int_a^d P(A <= t) dt + int_d^b P(A > t) dt with P(A > a + m h) = E S_{m+1}.
 
@@ -184,6 +186,7 @@ def mean_error(setting: HistogramSetting, blocks: int = 2000, cells: int = 800) 
     )
 
 
+@lru_cache(maxsize=1024)
 def probability(setting: HistogramSetting, low: float, high: float, blocks: int = 2000, cells: int = 800) -> Truth:
     """Enclose P(low <= A <= high), ends included (rounding in the ends is forgiven in favour of membership)."""
     first = max(0, math.ceil((low - setting.low) / setting.width - 1e-9))

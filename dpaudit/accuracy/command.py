@@ -316,7 +316,10 @@ def _value(theorem: Any, name: str, text: str) -> Any:
 
     symbol = SYMBOLS.get(theorem.parameters[name][0])
     if symbol is None:
-        return tuple(float(part) for part in text.split(","))
+        try:
+            return tuple(float(part) for part in text.split(","))
+        except ValueError:
+            raise InvalidArgument(f"{name}={text!r} must be numbers a,b,c, in units of alpha around T.") from None
     return symbol.parse(text)
 
 

@@ -1,7 +1,7 @@
 """Baselines: what a repository's audits said when it was last agreed on, and whether a new run is worse."""
 
 from dpaudit.baseline.measuring import measure, trials_for
-from dpaudit.baseline.regressions import Regression, accuracy_regressions, regressions
+from dpaudit.baseline.regressions import Regression, accuracy_regressions, compare_files, regressions
 from dpaudit.baseline.stored import Baseline, Leading, Stored, leading_of, read, save
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "Regression",
     "Stored",
     "accuracy_regressions",
+    "compare_files",
     "leading_of",
     "measure",
     "read",

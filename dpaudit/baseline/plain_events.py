@@ -1,6 +1,6 @@
 """Events and data sets as plain data, read from a file that may come from anywhere: nothing in them is ever executed.
 
-An event is ``{"any": [part, ...], "not": false, "text": "..."}``: an output is in it if it is in one of the parts (with
+An event is ``{"any": [part, ...], "not": false}``: an output is in it if it is in one of the parts (with
 ``not``, in none). A part is the conjunction of what it names:
 
 ``code``        the structure of the output has this code (16 hexadecimal digits); ``structure`` says it for a reader
@@ -36,9 +36,9 @@ _KEYS = {"structure", "code", "other_than", "records", "column", "linear", "offs
 
 def check_event(event: Any) -> None:
     """Refuse what is not an event of the form above."""
-    if not isinstance(event, Mapping) or set(event) - {"any", "not", "text"} or not isinstance(event.get("any"), list):
+    if not isinstance(event, Mapping) or set(event) - {"any", "not"} or not isinstance(event.get("any"), list):
         raise InvalidArgument(f"event={shorten(event)} is not an event.")
-    if not isinstance(event.get("not", False), bool) or not isinstance(event.get("text", ""), str):
+    if not isinstance(event.get("not", False), bool):
         raise InvalidArgument(f"event={shorten(event)} is not an event.")
     for part in event["any"]:
         if not isinstance(part, Mapping) or set(part) - _KEYS:

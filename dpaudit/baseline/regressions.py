@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from dpaudit.baseline.plain_events import log_ratio_interval
-from dpaudit.baseline.stored import Baseline, Leading, Stored
+from dpaudit.baseline.stored import Baseline, Leading, Stored, read
 from dpaudit.claims import Verdict
 from dpaudit.engine.family import points_of
 from dpaudit.errors import InvalidArgument
@@ -30,18 +32,22 @@ class Regression:
 
 
 def regressions(
-    old: Baseline, new: Baseline, *, measured: Mapping[str, Leading] | None = None, complete: bool = True
+    old: Baseline,
+    new: Baseline,
+    *,
+    measured: Mapping[str, Leading] | None = None,
+    expected: Callable[[Stored], bool] = lambda _: True,
 ) -> list[Regression]:
     """All regressions, by name of the audit.
 
-    ``measured`` are the baseline's leading events, counted again now. Without ``complete``, as after selecting some
-    audits, nothing is said to have vanished.
+    ``measured`` are the baseline's leading events, counted again now. ``expected`` says of an audit whether the new run
+    should have had it; one that was left out by hand has not vanished.
     """
     found: list[Regression] = []
     for name, before in sorted(old.audits.items()):
         after = new.audits.get(name)
         if after is None:
-            if complete:
+            if expected(before):
                 where = f" (it was in {before.path})" if before.path else ""
                 found.append(Regression(name, "vanished", f"the audit is gone{where}."))
             continue
@@ -133,6 +139,23 @@ def _changed(before: Stored, after: Stored, measured: Leading | None) -> str:
         f"{low_now:.4g} and {high_now:.4g}, and was between {low_then:.4g} and {high_then:.4g}. "
         "If the mechanism was meant to change, save a new baseline."
     )
+
+
+def compare_files(old: Path, new: Path) -> list[Regression]:
+    """Regressions between two files: baselines, results of a run, or outputs of ``dpaudit accuracy compare --json``."""
+    tables = [_table(path) for path in (old, new)]
+    if tables[0] is not None and tables[1] is not None:
+        return accuracy_regressions(tables[0], tables[1])
+    return regressions(read(old), read(new))
+
+
+def _table(path: Path) -> list[Any] | None:
+    """The rows of an accuracy comparison, the only list that dpaudit writes."""
+    try:
+        plain = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return plain if isinstance(plain, list) else None
 
 
 _QUESTION = ("contender", "law", "quantile", "epsilon", "n")

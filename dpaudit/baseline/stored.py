@@ -185,9 +185,7 @@ def leading_of(result: Result) -> Leading | None:
     """The leading event that a result carries: that of the engine, or the witness of a violation."""
     plain = result.outputs.get("leading")
     if isinstance(plain, Mapping):
-        event = plain.get("event")
-        text = event.get("text", "") if isinstance(event, Mapping) else ""
-        return Leading.from_dict({"text": text, **plain})
+        return Leading.from_dict(plain)
     witness = result.witness
     if witness is None:
         return None

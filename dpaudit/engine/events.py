@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -26,6 +27,7 @@ MOST_COORDINATES = 64
 MOST_LISTED = 64
 READABLE_CELLS = 24
 DIGITS = 3
+_INFINITY = re.compile(r"(?<![\w.])(-?)inf(?!\w)")
 NUMBERS = ("number", "float", "int", "bool")
 
 
@@ -92,7 +94,7 @@ def _with_coordinates(sides: Sides, views: Sequence[View]) -> Iterator[View]:
 
 
 def _column(sides: Sides, code: np.uint64) -> list[NDArray[np.float64]]:
-    return [batch.values[batch.codes == code, 0] for batch in sides]
+    return [batch.values[batch.codes == code, 0] if batch.values.shape[1] else np.empty(0) for batch in sides]
 
 
 def _readable(values: Sequence[NDArray[np.float64]]) -> Line:
@@ -105,7 +107,9 @@ def _readable(values: Sequence[NDArray[np.float64]]) -> Line:
     with np.errstate(over="ignore"):
         spread = float(np.subtract(*np.quantile(inner, [0.9, 0.1]))) if inner.size > 1 else 1.0
     digits = DIGITS - 1 - math.floor(math.log10(spread)) if spread > 0.0 and math.isfinite(spread) else DIGITS
-    rounded = np.where(exact, inner, np.round(inner, min(max(digits, -300), 300)))
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = np.round(inner, min(max(digits, -300), 300))
+    rounded = np.where(exact | ~np.isfinite(rounded), inner, rounded)
     return Line(np.unique(np.concatenate([line.cuts[:1], rounded, line.cuts[-1:]])))
 
 
@@ -204,12 +208,17 @@ def _record_code(view: RecordView, cells: Mask) -> str:
 
 
 def _line_code(line: Line, cells: Mask, name: str) -> str:
-    parts = [
-        part.replace("== inf", "== float('inf')").replace("== -inf", "== float('-inf')")
-        for part in line.describe(cells, name)
-    ]
-    parts = [f"{name} != {name}" if part.endswith("is NaN") else part for part in parts]
-    return " or ".join(f"{name} == {name}" if part.endswith("is a number") else part for part in parts)
+    """The conditions of a line as Python."""
+    parts = []
+    for part in line.describe(cells, name):
+        if part.endswith("is NaN"):
+            parts.append(f"{name} != {name}")
+        elif part.endswith("is a number"):
+            parts.append(f"{name} == {name}")
+        else:
+            outside = part.split(name)
+            parts.append(name.join(_INFINITY.sub(r"float('\1inf')", piece) for piece in outside))
+    return " or ".join(parts)
 
 
 def _value_code(view: ValueView, cells: Mask, labels: Mapping[int, str]) -> str:

@@ -117,7 +117,7 @@ class Record:
             raise DPAuditError(f"A round must draw as many outputs from D as from D', not {sizes[0]} and {sizes[1]}.")
         if (self.new < 0).any() or (self.past < 0).any() or (self.older > self.past).any():
             raise DPAuditError(
-                "Cell counts do not fit their past; the partition and its counts do not belong together."
+                "A cell count is negative, or older than its past; the partition and its counts do not fit."
             )
 
     @cached_property

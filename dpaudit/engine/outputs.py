@@ -84,7 +84,7 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
         words = _words(outputs)
         if words is not None:
             return words
-        outputs = outputs.tolist() if outputs.ndim == 1 else list(outputs)
+        outputs = outputs.tolist() if outputs.ndim == 1 and outputs.dtype.kind == "O" else list(outputs)
     kinds = set(map(type, outputs))
     if len(kinds) == 1:
         fast = _homogeneous(outputs, kinds.pop())
@@ -109,9 +109,7 @@ def _words(array: NDArray[Any]) -> Encoded | None:
         for column in place.T:
             keys = (keys ^ codes_of_words[column]) * _ODD
     rows, first, back = np.unique(keys, return_index=True, return_inverse=True)
-    labels = [_walk(array[index].tolist() if array.ndim > 1 else flat[index, 0], [], 0) for index in first]
-    if array.ndim > 1:
-        labels = [f"array of shape {array.shape[1:]}: {label}" for label in labels]
+    labels = [_walk(array[index], [], 0) for index in first]
     codes = np.array([digest(label) for label in labels], dtype=np.uint64)
     named = {int(code): _shortened(label) for code, label in zip(codes, labels, strict=True)}
     del rows

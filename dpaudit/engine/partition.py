@@ -58,20 +58,20 @@ class Line:
 
 
 def _interval(low: float, high: float, to_infinity: bool, name: str) -> str:
-    """``low <= name < high``, said as simply as it can be."""
-    if low in (-np.inf, LOWEST) and to_infinity:
+    """``low <= name < high``, said as simply as it can be; exact about infinities."""
+    if low == -np.inf and to_infinity:
         return f"{name} is a number"
-    if low == -np.inf and high == LOWEST:
-        return f"{name} == -inf"
+    if low == -np.inf:
+        return f"{name} == -inf" if high == LOWEST else f"{name} < {high!r}"
     if low == np.inf:
         return f"{name} == inf"
-    if np.nextafter(low, np.inf) == high:
-        return f"{name} == {low!r}"
-    # A cut just above an atom means "up to and including the atom".
-    if low in (-np.inf, LOWEST):
-        return f"{name} < {high!r}"
-    if to_infinity or high == np.inf:
+    if low == LOWEST:
+        return f"{name} > -inf" if to_infinity else f"-inf < {name} < {high!r}"
+    if to_infinity:
         return f"{name} >= {low!r}"
+    with np.errstate(over="ignore"):
+        if np.nextafter(low, np.inf) == high:
+            return f"{name} == {low!r}"
     return f"{low!r} <= {name} < {high!r}"
 
 

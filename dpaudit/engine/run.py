@@ -23,17 +23,15 @@ from dpaudit.engine.result import Channel, Result, StoppedBy, Witness, as_plain
 from dpaudit.engine.rounds import LostWorker, run_round
 from dpaudit.engine.sampling import BatchRaised, BlockPair, OutOfTime, Sampler, Task, TimedOut, merge, probe
 from dpaudit.engine.search import Campaign, Candidate
-from dpaudit.engine.shrink import Looker, find_witness, measure_leading
+from dpaudit.engine.shrink import Looker, find_witness, leading_event
 from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism import as_mechanism
 from dpaudit.neighbours import Neighbours, Pair, check_relation
 from dpaudit.validation import shorten
 from dpaudit.values import fingerprint
 
-PROBE_CHARGE = 260
+PROBE_CHARGE = 264
 FEWEST_FOR_A_PROBE = 1000  # smaller budgets are spent on the audit alone
-LARGEST_LOOK = 20_000  # fresh outputs of each side on which the leading event of a quiet audit is counted
-FEWEST_TO_LOOK_AT = 50
 FROM_ZERO = 0.1  # what must be detectable where the claim is epsilon = 0
 MEANT_FOR_A_PAIR = 400  # samples below which a further pair in the pool is not worth its share
 
@@ -256,7 +254,7 @@ class Run:
         parameter_lower = 0.0 if self.stateful else self._parameter_lower()
         epsilon_lower = 0.0 if self.stateful else self._epsilon_lower(parameter_lower)
         looker = Looker(self.sampler, self.claim, self.points, self.build, self.entropy, self._witness_deadline())
-        witness, outputs = self._witness(looker) if verdict is Verdict.VIOLATION else (None, self._leading(looker))
+        witness, outputs = self._witness(looker) if verdict is Verdict.VIOLATION else (None, self._leading())
         return Result(
             name=self.name,
             claim=self.claim,
@@ -347,10 +345,9 @@ class Run:
             self.messages.append("No witness: time ran out, or a call failed, while a small example was being sought.")
         return witness, outputs
 
-    def _leading(self, looker: Looker) -> dict[str, Any]:
+    def _leading(self) -> dict[str, Any]:
         most = max(self.campaign.candidates, key=lambda candidate: candidate.seen)
-        trials = min(most.seen // 20, LARGEST_LOOK)
-        return measure_leading(looker, most.pair, most.learner, trials) if trials >= FEWEST_TO_LOOK_AT else {}
+        return leading_event(most.pair, most.learner, self.points) if most.rounds else {}
 
     def _witness_deadline(self) -> float | None:
         """A tenth of the time budget is there for the witness even where the violation came late."""

@@ -45,6 +45,7 @@ FEWEST_SAMPLES = 2_000
 SHRINK_NUMBER, CONFIRM_NUMBER, MEASURE_NUMBER = 2_000_000, 3_000_000, 4_000_000  # names of their seeds
 LARGEST_MEASUREMENT = 100_000
 CONFIDENCE = 0.99
+FEWEST_TO_LOOK_AT = 50
 
 
 @dataclass
@@ -183,13 +184,23 @@ def measure(looker: Looker, pair: Pair, event: Event, trials: int) -> Measured:
     return Measured(event, ordered, counts, trials, summary(event, (batches[0], batches[1]), lead))
 
 
-def measure_leading(looker: Looker, pair: Pair, learner: Learner, trials: int) -> dict[str, Any]:
-    """For an audit that found nothing: the event that told the two sides apart best, counted on fresh outputs."""
-    try:
-        event = simplest(learner.kept(), learner.views, looker.points, learner.labels)
-        return measure(looker, pair, event, trials).outputs if event is not None else {}
-    except (TimedOut, DPAuditError, OutOfTime, KeyboardInterrupt):
+def leading_event(pair: Pair, learner: Learner, points: Points) -> dict[str, Any]:
+    """For an audit that found nothing: the event that told the two sides apart best.
+
+    It is chosen on the first half of the outputs kept for learning, and counted on the second, so nothing more is drawn.
+    """
+    sides = learner.kept()
+    half = len(sides[0]) // 2
+    if half < FEWEST_TO_LOOK_AT:
         return {}
+    event = simplest((sides[0].rows(slice(half)), sides[1].rows(slice(half))), learner.views, points, learner.labels)
+    if event is None:
+        return {}
+    rest = [batch.rows(slice(half, None)) for batch in (reversed(sides) if event.swapped else sides)]
+    ordered = Pair(pair.neighbour, pair.data) if event.swapped else pair
+    counts = [int(event.contains(batch).sum()) for batch in rest]
+    lead = leading(event, source(ordered.data), source(ordered.neighbour), counts, len(rest[0]))
+    return summary(event, (rest[0], rest[1]), lead)
 
 
 def _as_witness(looker: Looker, measured: Measured, confirmed: bool, shrunk: bool, origin: object) -> Witness:

@@ -13,6 +13,7 @@ most n, and on the whole line the density would have infinite mass. The range an
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -244,15 +245,20 @@ def _ranked(data: ArrayLike, rank: int) -> Array:
 
 
 def _mean_steps(x: Array, low: float, high: float) -> tuple[Array, float, Array]:
-    """The lowest means that 1, ..., n replacements reach, the mean, and the highest; the last ones are low and high."""
-    ordered = np.sort(x)
-    mean = float(ordered.mean())
-    up = mean + np.cumsum(high - ordered) / x.size
-    down = mean - np.cumsum(ordered[::-1] - low) / x.size
-    # The ends are known exactly; sums that rounding carried past them are cut.
-    up, down = np.minimum(up, high), np.maximum(down, low)
-    up[-1], down[-1] = high, low
-    return down, mean, up
+    """The lowest means that 1, ..., n replacements reach, the mean, and the highest; the last ones are low and high.
+
+    Each is rounded once, from its exact value: sums of doubles are whole numbers over one power of two, and Python divides
+    whole numbers with correct rounding. Rounding keeps order, so where k replacements reach no further than k + 1 reach
+    from a neighbour, the doubles say so too. Sums that round on the way leave slivers of 1e-17 between edges that are
+    equal, in which the lengths of neighbours differ by two, and an exact comparison sees them.
+    """
+    ratios = [value.as_integer_ratio() for value in (float(low), float(high), *np.sort(x).tolist())]
+    denominator = max(bottom for _, bottom in ratios)
+    lowest, highest, *ordered = (top * (denominator // bottom) for top, bottom in ratios)
+    total, unit = sum(ordered), x.size * denominator
+    up = [(total + rise) / unit for rise in accumulate(highest - value for value in ordered)]
+    down = [(total - fall) / unit for fall in accumulate(value - lowest for value in reversed(ordered))]
+    return np.array(down), total / unit, np.array(up)
 
 
 def _staircase(down: Array, up: Array, *, low: float, high: float, rho: float) -> Segments:

@@ -35,7 +35,8 @@ class Verification:
     ``quantity`` is what the claim bounds, ``largest`` its value on the ``worst`` pair of all that were tried, and
     ``allowed`` the claimed value. ``epsilon`` is the largest exact epsilon over all pairs tried (infinite where outputs
     of one side are impossible on the other), and ``delta`` the delta of the worst pair at ``at_epsilon``, for claims
-    that have such an epsilon. ``witness`` is the smallest violating pair and ``witness_value`` its value.
+    that have such an epsilon and laws of which it can be computed. ``witness`` is the smallest violating pair and
+    ``witness_value`` its value.
     """
 
     mechanism: str
@@ -191,7 +192,7 @@ def verify(
         largest=value_on(search.worst),
         allowed=measure.allowed,
         epsilon=largest_epsilon,
-        delta=None if at_epsilon is None else divergence.delta(*_laws(mechanism, search.worst), at_epsilon),
+        delta=_delta_if_known(*_laws(mechanism, search.worst), at_epsilon),
         at_epsilon=at_epsilon,
         worst=search.worst,
         witness=search.witness,
@@ -255,6 +256,14 @@ def _worst_level(claim: Claim, tolerance: float, P: Law, Q: Law) -> float:
     grid = _profile_grid(claim)
     bound = np.asarray(claim.delta(grid)) * (1.0 + tolerance) + ROUNDING_FLOOR
     return float(grid[int(np.argmax(divergence.profile(P, Q, grid) - bound))])
+
+
+def _delta_if_known(P: Law, Q: Law, level: float | None) -> float | None:
+    """The delta that goes into the report only: of a product of densities epsilon is known, and delta may not be."""
+    try:
+        return None if level is None else divergence.delta(P, Q, level)
+    except LawError:
+        return None
 
 
 def _renyi(P: Law, Q: Law, order: float) -> float:

@@ -69,21 +69,24 @@ def answers(
         )
     dtype = np.dtype(np.int64) if integral else np.dtype(np.float64)
 
-    def pair(level: Vector | float, direction: Vector) -> Pair:
+    def typed(data: Vector, move: Vector) -> Pair:
+        return Pair(*(side.astype(dtype) for side in (data, _moved(data, move, low, high))))
+
+    def pair(level: Vector | float, move: Vector) -> Pair:
         # Each entry starts where its move stays inside the range, if the range is wide enough for it.
-        floor = np.minimum(low + sensitivity * (direction < 0), high)
-        ceiling = np.maximum(high - sensitivity * (direction > 0), low)
-        data = np.clip(np.broadcast_to(level, (length,)), floor, ceiling)
-        return Pair(*(side.astype(dtype) for side in (data, _moved(data, sensitivity * direction, low, high))))
+        floor = np.minimum(low - np.minimum(move, 0.0), high)
+        ceiling = np.maximum(high - np.maximum(move, 0.0), low)
+        return typed(np.clip(np.broadcast_to(level, (length,)), floor, ceiling), move)
 
     def corners() -> Iterator[Pair]:
         patterns = _patterns(length, 0, monotone=monotone, entries=entries)
-        yield from (pair(low + sensitivity, direction) for direction in patterns)
         last = _patterns(length, length - 1, monotone=monotone, entries=entries)
+        named = [direction for direction in last if direction[-1] == 0.0]  # the answer named may also stand last
+        yield from (pair(low + sensitivity, sensitivity * direction) for direction in (*patterns, *named))
         ends = np.full(length, float(high))
         ends[-1] = low
         for level in (ends, low + high - ends, float(high)):
-            yield from (pair(level, direction) for direction in last)
+            yield from (pair(level, sensitivity * direction) for direction in last)
 
     whole = st.integers(math.ceil(low), math.floor(high)) if math.ceil(low) <= math.floor(high) else st.nothing()
     levels = whole.map(float) if integral else whole.map(float) | st.floats(low, high)
@@ -93,7 +96,7 @@ def answers(
     def pattern_pairs(draw: st.DrawFn) -> Pair:
         entry = draw(st.integers(0, length - 1))
         down, up, *others = _patterns(length, entry, monotone=monotone, entries=entries)
-        return pair(draw(levels), draw(st.sampled_from([up, down, *others])))
+        return pair(draw(levels), sensitivity * draw(st.sampled_from([up, down, *others])))
 
     @st.composite
     def free_pairs(draw: st.DrawFn) -> Pair:
@@ -105,7 +108,7 @@ def answers(
             direction[:] = draw(st.lists(steps, min_size=length, max_size=length))
         if monotone:
             direction = np.abs(direction) * (-1.0 if draw(st.booleans()) else 1.0)
-        return Pair(*(side.astype(dtype) for side in (data, _moved(data, sensitivity * direction, low, high))))
+        return typed(data, sensitivity * direction)
 
     @st.composite
     def pairs(draw: st.DrawFn) -> Pair:
@@ -123,12 +126,32 @@ def answers(
         few = entries == "all" or np.count_nonzero(change) <= 1
         return bool(inside and one_way and few and (np.abs(change) <= sensitivity).all())
 
+    def edit(known: Pair, rng: np.random.Generator) -> Pair | None:
+        level, neighbour = (np.array(side, dtype=float) for side in known)
+        move = neighbour - level
+        entry = rng.integers(length)
+        match rng.integers(3):
+            case 0:
+                level[entry] = rng.choice((low, high))
+            case 1:
+                ends = low - level.min(), high - level.max()
+                shift = rng.choice((*ends, rng.uniform(*ends)))
+                level += np.rint(shift) if integral else shift
+            case _:
+                signs = [np.sign(move.sum())] if monotone and entries == "all" and move.any() else [1.0, -1.0]
+                if entries == "one":
+                    move[:] = 0.0
+                move[entry] = sensitivity * rng.choice((0.0, *signs))
+        edited = pair(level, move)
+        return None if np.array_equal(edited.data, edited.neighbour) else edited
+
     return Neighbours(
         pairs(),
         Relation.ANSWERS,
         f"answers({length}, {low}, {high}, sensitivity={sensitivity}, monotone={monotone}, entries={entries!r})",
         corners,
         adjacent,
+        edit,
     )
 
 
@@ -141,7 +164,7 @@ def _patterns(length: int, entry: int, *, monotone: bool, entries: str) -> list[
     mixed = [2 * one - up, up - 2 * one, halves]
     listed = [-one, one]
     if entries == "all":
-        # Where all must move the same way, AboveThreshold is worst if the answer that is named stays (theory R5).
+        # Where all must move the same way, AboveThreshold is worst if the answer that is named stays (theory R3).
         listed += [up, -up, up - one, one - up] if monotone else [*mixed, up, -up, signs]
     distinct = {direction.tobytes(): direction for direction in listed if direction.any()}
     return list(distinct.values())

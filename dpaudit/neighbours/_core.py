@@ -6,15 +6,17 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import numpy as np
 from hypothesis.strategies import SearchStrategy
 
 from dpaudit._hypothesis import explore
 from dpaudit.claims import Claim, Relation
 from dpaudit.errors import InvalidArgument, RelationMismatch
-from dpaudit.validation import check_count, shorten
+from dpaudit.validation import check_count, check_generator, shorten
 from dpaudit.values import fingerprint
 
 _STALE = 500  # so many pairs in a row that were all seen before end the search for new ones
+_TRIES = 20  # so many changes are tried for each that is asked for
 
 
 class Pair(NamedTuple):
@@ -29,7 +31,8 @@ class Neighbours:
     """Pairs of neighbouring data sets: where a claim is audited.
 
     Made by the functions of :mod:`dpaudit.neighbours`. ``strategy`` yields the pairs, ``relation`` says by which rule
-    they are neighbours (None: not said), ``find_corners`` yields the extreme pairs, and ``adjacent`` decides the rule.
+    they are neighbours (None: not said), ``find_corners`` yields the extreme pairs, ``adjacent`` decides the rule, and
+    ``edit`` makes one random change to a pair, or returns None where that one cannot be made.
 
     >>> from hypothesis import strategies as st
     >>> from dpaudit import neighbours
@@ -45,6 +48,7 @@ class Neighbours:
     description: str = "Neighbours"
     find_corners: Callable[[], Iterable[Pair]] = tuple
     adjacent: Callable[[Any, Any], bool] | None = None
+    edit: Callable[[Pair, np.random.Generator], Pair | None] | None = None
 
     def __repr__(self) -> str:
         return self.description
@@ -81,6 +85,41 @@ class Neighbours:
             explore(self.strategy, visit, examples=max(2 * _STALE, 20 * count), seed=seed)
         return list(found.values())
 
+    def edits(self, pair: Pair, rng: np.random.Generator, count: int) -> list[Pair]:
+        """Return up to ``count`` distinct variations of ``pair`` that stay in the search space, for hill climbing.
+
+        Of data sets of rows: a shared row less or twice, all shared rows alike, an extreme row in the place of another.
+        Of query answers: an entry at an end of the range, all entries shifted, another direction of one move. Where the
+        space cannot be walked (pairs of your own, ``map_data``, users, containers of your own) the pairs are fresh ones
+        of a seeded run, and where it has only the pairs that were named there are none.
+
+        >>> import numpy as np
+        >>> from hypothesis import strategies as st
+        >>> from dpaudit import neighbours
+        >>> close = neighbours.add_remove(st.integers(0, 9), max_size=3)
+        >>> close.edits(Pair([4, 5], [4]), np.random.default_rng(0), 2)
+        [Pair(data=[4, 9], neighbour=[4]), Pair(data=[4, 5, 4], neighbour=[4, 4])]
+        """
+        check_count(count=count)
+        check_generator(rng=rng)
+        if self.adjacent is not None and not self.adjacent(pair.data, pair.neighbour):
+            raise InvalidArgument(f"pair={shorten(tuple(pair))} is no pair of neighbours={self!r}.")
+        found = {_unordered(pair): pair}
+
+        def keep(other: Pair) -> bool:
+            if fingerprint(other.data) != fingerprint(other.neighbour):
+                found.setdefault(_unordered(other), other)
+            return len(found) > count
+
+        if self.edit is None:
+            explore(self.strategy, keep, examples=_TRIES * count, seed=int(rng.integers(2**32)))
+        else:
+            for _ in range(_TRIES * count):
+                other = self.edit(pair, rng)
+                if other is not None and self.satisfies(*other) and keep(other):
+                    break
+        return list(found.values())[1:]
+
     def map_data(self, function: Callable[[Any], Any]) -> Neighbours:
         """The same pairs with ``function`` applied to both sides; the relation is kept.
 
@@ -100,6 +139,7 @@ class Neighbours:
             description=f"{self.description}.map_data({name})",
             find_corners=lambda: map(mapped, self.find_corners()),
             adjacent=None,
+            edit=None,
         )
 
     def satisfies(self, data: Any, neighbour: Any) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+from numpy.typing import NDArray
 
 from dpaudit._hypothesis import smallest
 from dpaudit.claims import Relation
@@ -48,6 +49,7 @@ def fixed(pairs: Iterable[tuple[Any, Any]], *, relation: Relation | None = None)
         f"fixed({len(known)} pair{'s' * (len(known) != 1)})",
         lambda: known,
         rule,
+        _none,
     )
 
 
@@ -78,7 +80,7 @@ class Secret:
     """A secret of a Pufferfish pair: what an attacker believes about the data when the secret holds.
 
     ``draw(rng)`` returns one data set drawn from the data's law given the secret; ``draw_many(size, rng)``, if given,
-    returns ``size`` of them at once. The data are drawn anew for every release.
+    returns ``size`` of them at once, in a list or as the rows of an array. The data are drawn anew for every release.
 
     >>> import numpy as np
     >>> ill = Secret("Alice is ill", lambda rng: [1, int(rng.random() < 0.3)])
@@ -88,7 +90,9 @@ class Secret:
 
     name: str
     draw: Callable[[np.random.Generator], Any] = field(repr=False)
-    draw_many: Callable[[int, np.random.Generator], Sequence[Any]] | None = field(default=None, repr=False)
+    draw_many: Callable[[int, np.random.Generator], Sequence[Any] | NDArray[Any]] | None = field(
+        default=None, repr=False
+    )
 
     def __post_init__(self) -> None:
         if not callable(self.draw) or not (self.draw_many is None or callable(self.draw_many)):
@@ -97,7 +101,7 @@ class Secret:
                 "function of size and rng or None."
             )
 
-    def sample(self, size: int, rng: np.random.Generator) -> Sequence[Any]:
+    def sample(self, size: int, rng: np.random.Generator) -> Sequence[Any] | NDArray[Any]:
         """Return ``size`` data sets, drawn independently given the secret."""
         check_count(minimum=0, size=size)
         check_generator(rng=rng)
@@ -131,7 +135,12 @@ def secrets(pairs: Iterable[tuple[Secret, Secret]]) -> Neighbours:
         f"secrets({names})",
         lambda: known,
         lambda first, second: any({first, second} == set(pair) or first == second for pair in known),
+        _none,
     )
+
+
+def _none(pair: Pair, rng: np.random.Generator) -> None:
+    """The pairs that were named are all there are: no change of one is allowed."""
 
 
 def _rule(relation: Relation | None) -> Callable[[Any, Any], bool] | None:

@@ -21,6 +21,7 @@ from dpaudit.errors import InvalidArgument
 from dpaudit.neighbours._containers import Array, Container, Frame, resolve
 from dpaudit.neighbours._core import Neighbours, Pair
 from dpaudit.neighbours._corner_rows import CornerRows, corner_rows
+from dpaudit.neighbours._edits import readable, row_edits
 from dpaudit.validation import check_choice, check_count, shorten
 from dpaudit.values import fingerprint, rows_of
 
@@ -70,6 +71,7 @@ def substitute(rows: SearchStrategy[Any], *, min_size: int = 1, max_size: int = 
         _described("substitute", rows, min_size, max_size, container),
         lambda: _that_differ(corners()),
         _adjacency(build, one_replaced),
+        row_edits(build, rows, fewest=min_size - 1, most=max_size - 1),
     )
 
 
@@ -109,6 +111,7 @@ def add_remove(rows: SearchStrategy[Any], *, min_size: int = 0, max_size: int = 
         _described("add_remove", rows, min_size, max_size, container),
         corners,
         _adjacency(build, one_added),
+        row_edits(build, rows, fewest=min_size, most=max_size - 1),
     )
 
 
@@ -157,6 +160,7 @@ def zero_out(
         _described("zero_out", rows, min_size, max_size, container),
         lambda: _that_differ(corners()),
         _adjacency(build, nulled),
+        row_edits(build, rows, fewest=min_size - 1, most=max_size - 1, kept=(null,)),
     )
 
 
@@ -327,7 +331,7 @@ def _that_differ(pairs: Iterator[Pair]) -> Iterator[Pair]:
 
 def _adjacency(build: Container, rule: Callable[[list[Any], list[Any]], bool]) -> Callable[[Any, Any], bool] | None:
     """The rule on the rows, for containers whose rows can be read back."""
-    if build in (list, tuple) or isinstance(build, Array | Frame):
+    if readable(build):
         return lambda data, neighbour: rule(rows_of(data), rows_of(neighbour))
     return None
 

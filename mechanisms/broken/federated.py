@@ -15,14 +15,14 @@ from dpaudit.claims import ApproxDP, GaussianDP, Relation, gaussian_delta
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import Raised
 from dpaudit.validation import check_count, check_positive
-from mechanisms._common import Floats, check_draw, whole_numbers
+from mechanisms._common import Floats, check_draw, gaussian_epsilon, whole_numbers
 from mechanisms.federated import (
     AdaptiveRound,
     FederatedAveraging,
     client_updates,
     clip_updates,
 )
-from mechanisms.federated_accounting import exact_mu, gaussian_epsilon, local_dp_std
+from mechanisms.federated_accounting import exact_mu, local_dp_std
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,7 +315,7 @@ class TruncatedNoise:
         return np.concatenate([-k[::-1], [0], k]), np.concatenate([side[::-1], [middle], side])
 
     def _sum(self, data: Any) -> int:
-        values = whole_numbers("data", data)
+        values = whole_numbers("data", data, ndim=1)
         return int(np.clip(values, -self.clipping_norm, self.clipping_norm).sum())
 
 

@@ -11,8 +11,8 @@ from scipy.special import erfinv
 
 from dpaudit import exact
 from dpaudit.claims import ApproxDP, Relation, gaussian_delta
-from mechanisms._common import Floats, answer_of, check_draw
-from mechanisms.gaussian import add_gaussian, analytic_scale, classical_scale, gaussian_epsilon, gaussian_law
+from mechanisms._common import Floats, answer_of, check_draw, gaussian_epsilon
+from mechanisms.gaussian import add_gaussian, analytic_scale, classical_scale, gaussian_law
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,3 +123,14 @@ class NotesGaussian:
     def law(self, data: Any) -> exact.Law:
         """Normal at the answer, with half the variance."""
         return gaussian_law(answer_of(None, data), self.scale)
+
+
+def printed_cdf(x: float) -> float:
+    """The standard normal's distribution function as the notes print it, with ``erf`` defined without ``2/sqrt(pi)``.
+
+    ``(1 + integral_0^x exp(-t^2) dt) / 2`` runs from 0.0569 to 0.9431 and so is none (theory R19).
+
+    >>> [round(printed_cdf(x), 10) for x in (-math.inf, 0.0, math.inf)]
+    [0.0568865373, 0.5, 0.9431134627]
+    """
+    return 0.5 * (1.0 + 0.5 * math.sqrt(math.pi) * math.erf(x))

@@ -11,7 +11,7 @@ import numpy as np
 from dpaudit import exact
 from dpaudit.claims import ApproxDP, PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_open_unit, check_positive
+from dpaudit.validation import check_open_unit, check_positive, shorten
 from mechanisms._common import Floats, check_draw
 from mechanisms.pufferfish import (
     Drawable,
@@ -239,7 +239,9 @@ class ReusedDraw:
         return exact.Laplace(self._kept(data), self.mechanism.scale)
 
     def _kept(self, secret: Secret) -> float:
-        value = dict(self.values).get(secret.name, math.nan)
+        value = dict(self.values).get(getattr(secret, "name", ""), math.nan)
         if math.isnan(value):
-            raise InvalidArgument(f"values={self.values!r} must hold a number for the secret {secret.name!r}.")
+            raise InvalidArgument(
+                f"data={shorten(secret)} must be a secret that values={self.values!r} has a number for."
+            )
         return value

@@ -238,12 +238,24 @@ def test_baseline_round_trip(project: Any) -> None:
     assert "REGRESSION  second: the baseline's claim" in out
 
 
-def test_a_changed_mechanism_is_a_regression(project: Any) -> None:
+@pytest.mark.parametrize(("before", "after", "how"), [("0.80", "0.88", "more"), ("0.88", "0.80", "less")])
+def test_a_changed_mechanism_is_a_regression(project: Any, before: str, after: str, how: str) -> None:
     coin = "def coin(data, size, rng):\n    return (rng.random(size) < TRUE) == bool(data)\n"
-    project.audits("TRUE = 0.73\n", coin, project.audit("coin", "coin", samples=200_000))
+    expected = project.audit("coin", "coin", samples=200_000, more='expect="VIOLATION"', options='"until": "budget"')
+    project.audits(f"TRUE = {before}\n", coin, expected)
     assert project.run("run", "--save-baseline", "base.json")[0] == 0
     assert project.run("run", "--baseline", "base.json")[0] == 0
-    project.audits("TRUE = 0.60\n", coin, project.audit("coin", "coin", samples=200_000))
+    project.audits(f"TRUE = {after}\n", coin, expected)
+    project.fresh()
+    code, out = project.run("run", "--baseline", "base.json")
+    assert code == 1
+    assert f"on [] and [1] tells {how} than it did" in out
+
+
+def test_a_quiet_mechanism_that_changed_is_a_regression(project: Any) -> None:
+    project.audits(project.audit("count", samples=200_000))
+    project.run("run", "--save-baseline", "base.json")
+    project.write("audits/some.py", Path("audits/some.py").read_text().replace("scale=1.0", "scale=1.6"))
     project.fresh()
     code, out = project.run("run", "--baseline", "base.json")
     assert code == 1

@@ -329,7 +329,7 @@ THEOREMS = (
                 _weights_truth,
                 Status.HOLDS,
                 {
-                    "records": Range(10, 10_000),
+                    "records": Range(10, 1000),
                     "dimension": Range(1, 10),
                     "regularisation": Range(0.01, 1.0),
                     "epsilon": Range(0.1, 5.0),

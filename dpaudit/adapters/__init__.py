@@ -1,0 +1,12 @@
+"""Other people's libraries seen as mechanisms and claims.
+
+Each module here is imported when asked for, and imports its library when a function is called, not before:
+
+- :mod:`dpaudit.adapters.opendp`: measurements, with the claim read from ``map``
+- :mod:`dpaudit.adapters.diffprivlib`: mechanisms, tools and models, with the claim read from ``epsilon`` and ``delta``
+- :mod:`dpaudit.adapters.accounting`: events of dp-accounting as claims
+- :mod:`dpaudit.adapters.estimators`: what ``fit`` leaves behind, as the output
+- :mod:`dpaudit.adapters.frames`: functions of data frames
+
+A plain function of the data needs no adapter: ``dpaudit.audit(f, claim, neighbours)`` takes it as it is.
+"""

@@ -1,0 +1,34 @@
+"""Optional libraries, imported at the last moment; and data in the types that they accept."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from dpaudit.errors import MissingDependency
+
+
+def load(module: str, *, extra: str) -> Any:
+    """Import a module of an optional library, or say which extra installs it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        library = module.partition(".")[0]
+        raise MissingDependency(
+            f"{library} cannot be imported ({error}); install it with: pip install 'dpaudit[{extra}]'"
+        ) from error
+
+
+def native(data: Any) -> Any:
+    """Numpy scalars and arrays as Python numbers and lists, which native libraries insist on.
+
+    >>> native(np.array([1.0, 2.0])), native((np.int64(3), "x"))
+    ([1.0, 2.0], (3, 'x'))
+    """
+    if isinstance(data, np.ndarray | np.generic):
+        return data.tolist()
+    if isinstance(data, list | tuple):
+        return type(data)(map(native, data))
+    return data

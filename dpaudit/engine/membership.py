@@ -1,0 +1,414 @@
+r"""Privacy of training from membership scores of canaries: over many runs, or in one.
+
+Many runs (:func:`audit_scores`). Each run trains with one canary, or without it, and gives one score. The scores with the
+canary are independent draws from a law P, those without it from Q, and by post-processing P and Q are as hard to tell
+apart as the claim says. That is the setting of ``evidence``, with outputs drawn beforehand. A bet may rest on earlier
+scores only, and "earlier" must have nothing to do with the values: each side is sorted, then shuffled by a generator
+that knows only the number of scores and the seed. If n scores are independent and of one law, their order statistics in
+a uniformly random order are again n independent draws from that law. So whatever order the scores come in (sorted, too),
+the wealth is a supermartingale under the claim, and the result is a function of the two multisets and the seed.
+
+One run (:func:`one_run_bound`; Steinke, Nasr and Jagielski 2023). Canary i of m is in the data iff a fair coin S_i says
+so, all coins independent. From the one output the scores are computed, and from the scores alone guesses T: of exactly r
+canaries it is said whether they were in. N is the number of right guesses.
+
+Theorem. If flipping one S_i changes the output within (epsilon, delta)-DP, then with q = e^epsilon / (1 + e^epsilon), W
+binomial (r, q) and b = m delta / (1 + e^epsilon),
+
+    P(N >= v) <= P(W >= v) + max { sum_{w < v} a_w : 0 <= a_w <= P(W = w), sum_{w < v} (v - w) a_w <= b }.     (*)
+
+Proof. Fix i and S_1..S_{i-1} = s. Let P_c be the law of T given s and S_i = c. Averaging over the later coins, which are
+independent of S_i, P_0 and P_1 are mixtures of neighbouring pairs with the same weights, so sum_t (P_c(t) - e^epsilon
+P_{1-c}(t))_+ <= delta for c = 0, 1, as this divergence is jointly convex. Given T = t with guess c for canary i, the
+guess is right with probability pi_i = P_c(t) / (P_0(t) + P_1(t)). Given s, T has the law (P_0 + P_1) / 2, hence the mean
+of x_i = (pi_i - q)_+ 1{i is guessed} is at most
+
+    sum_c sum_t (1/2) (P_c - q (P_0 + P_1))_+ (t) = sum_c (1 - q) / 2 sum_t (P_c - e^epsilon P_{1-c})_+ (t) <= (1 - q) delta.
+
+Now realise the coins after T, one by one: with independent uniforms U_i, the guess for i is right iff U_i < pi_i. Put
+Q_i = 1{U_i < q} and F_i = 1{q <= U_i < pi_i}. Then N <= W + F, where W sums the Q_i over the r guessed canaries and is
+binomial (r, q), and F sums the F_i, with E F = E sum_i x_i <= m (1 - q) delta = b. If N >= v, then W >= v, or W = w < v
+and F >= v - w; with a_w = P(W = w, F >= v - w), sum_w (v - w) a_w <= E F <= b. (*) follows. For delta = 0 it is the
+binomial tail, and holds conditionally on T. The maximum is a fractional knapsack: fill w = v - 1, then v - 2, and so on.
+
+One statistic, one tail. (*) bounds the same number P(N >= v) for every (epsilon, delta) that the mechanism keeps, so the
+smallest of these bounds is a bound too: looking along a whole privacy profile, or for the largest epsilon refuted, needs
+no correction. Several numbers of guesses are several statistics, and share alpha equally.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from dpaudit.claims import ApproxDP, Claim, PureDP, Verdict
+from dpaudit.engine.evidence import Floats, Points
+from dpaudit.engine.family import claim_delta, claimed_epsilon, points_of
+from dpaudit.engine.learning import Settled, build_views
+from dpaudit.engine.outputs import encode
+from dpaudit.engine.power import HEADLINE, MASSES, detectable_epsilon
+from dpaudit.engine.result import Channel, Result, StoppedBy
+from dpaudit.engine.search import FIRST_ROUND, GROWTH, Campaign
+from dpaudit.engine.views import Block
+from dpaudit.errors import InvalidArgument
+from dpaudit.neighbours import Pair
+from dpaudit.validation import check_count, check_open_unit, shorten
+
+FEWEST_SCORES = 10
+LARGEST_EPSILON = 60.0
+ROUNDING = 1e-9  # relative, added to p-values: more than their computation errs
+FEWEST_GUESSES = 8
+PROFILE_POINTS = 16
+
+
+def audit_scores(
+    scores_in: ArrayLike,
+    scores_out: ArrayLike,
+    claim: Claim,
+    *,
+    alpha: float = 1e-6,
+    power: float = 2.0,
+    seed: int = 0,
+    name: str = "membership scores",
+) -> Result:
+    """Lower-bound epsilon from scores of a canary over many independent runs, with it and without it.
+
+    Parameters
+    ----------
+    scores_in, scores_out
+        One score a run, as many with the canary as without it; infinities are allowed, NaN is not. Runs must be
+        independent. Scores of several canaries from *one* run are not: those are for :func:`one_run_bound`.
+    claim
+        What the training claims for adding or removing (or replacing) the canary.
+    alpha
+        Probability that a training that keeps its claim is reported as a violation, or that ``epsilon_lower`` exceeds
+        the truth.
+    power
+        INCONCLUSIVE unless an event of probability 0.1 at this multiple of the claim would have been caught.
+    seed
+        Of the shuffle; see the module for why the order of the scores does not matter.
+
+    Returns
+    -------
+    Result
+        As :func:`dpaudit.audit` returns, without witness.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> result = audit_scores(rng.normal(3.0, size=500), rng.normal(size=500), PureDP(0.5))
+    >>> result.verdict
+    <Verdict.VIOLATION: 'VIOLATION'>
+    """
+    started = time.monotonic()
+    if isinstance(claim, type) or not isinstance(claim, Claim):
+        raise InvalidArgument(f"claim={shorten(claim)} must be a claim such as dpaudit.PureDP(1.0).")
+    check_open_unit(alpha=alpha)
+    check_count(minimum=0, seed=seed)
+    sides = [_scores("scores_in", scores_in), _scores("scores_out", scores_out)]
+    size = sides[0].size
+    if sides[1].size != size:
+        raise InvalidArgument(
+            f"scores_in has {size} scores and scores_out {sides[1].size}; as many runs are needed with the canary as "
+            "without it. Leave out the surplus at random, not by value."
+        )
+    check_count(minimum=FEWEST_SCORES, number_of_scores=size)
+    rng = np.random.default_rng([seed, size])
+    sides = [rng.permutation(np.sort(side)) for side in sides]
+
+    points = points_of(claim)
+    pair = Pair("with the canary", "without it")
+    build = partial(build_views, boosted=False)
+    campaign = Campaign(claim, points, [pair], samples=2 * size, complete=True, build=build, for_bound=True)
+    trajectory = _bet(campaign, sides)
+
+    threshold = math.log(1.0 / alpha)
+    named = claimed_epsilon(claim) is not None
+    parameter_lower = campaign.lower_bound(
+        lambda value: points_of(claim.at(value)),
+        claim.parameter,
+        threshold,
+        largest=LARGEST_EPSILON if named else 100.0 * claim.parameter,
+        tied=True,
+    )
+    delta = claim_delta(claim)
+    epsilon_lower = parameter_lower
+    if not named:
+        epsilon_lower = campaign.lower_bound(
+            lambda value: Points.of([(value, delta)]), 1.0, threshold, largest=LARGEST_EPSILON, tied=False
+        )
+    detectable = {
+        mass: detectable_epsilon(
+            claim, mass=mass, per_side=size, log_threshold=threshold, log_share=0.0, samples=2 * size
+        )
+        for mass in MASSES
+    }
+    crossed = any(wealth >= threshold for _, wealth in trajectory)
+    strongest = float(points.epsilon.max())
+    enough = detectable[HEADLINE] <= (strongest * power if strongest > 0.0 else 0.1)
+    refuted = crossed and parameter_lower >= claim.parameter
+    verdict = Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND if enough else Verdict.INCONCLUSIVE
+    return Result(
+        name=name,
+        claim=claim,
+        verdict=verdict,
+        epsilon_lower=epsilon_lower,
+        delta=delta,
+        parameter_lower=parameter_lower,
+        alpha=alpha,
+        samples=2 * size,
+        seconds=time.monotonic() - started,
+        pairs=1,
+        channel=Channel.VALUE,
+        relation=claim.relation,
+        detectable_epsilon=detectable[HEADLINE],
+        detectable=detectable,
+        stopped_by=StoppedBy.SAMPLES,
+        reproducible=True,
+        seed=seed,
+        messages=() if refuted or enough else ("Too few runs for the power asked for; give more scores.",),
+        trajectory=tuple(trajectory),
+        threshold=threshold,
+    )
+
+
+def _bet(campaign: Campaign, sides: Sequence[Floats]) -> list[tuple[int, float]]:
+    """Settle the scores in rounds that grow with what was seen; each is learned from after it is settled."""
+    candidate = campaign.candidates[0]
+    size = sides[0].size
+    first = min(FIRST_ROUND, math.ceil(size / 5))
+    trajectory = []
+    start = 0
+    while start < size:
+        stop = min(size, start + max(math.ceil(first / 2) if start else first, math.ceil(GROWTH * start)))
+        batches = encode(sides[0][start:stop]), encode(sides[1][start:stop])
+        counts = tuple(np.stack([view.count(Block(batch)) for batch in batches]) for view in candidate.learner.views)
+        records = candidate.learner.settle(Settled(counts, batches), stop - start)
+        candidate.rounds += 1
+        trajectory.append((2 * stop, campaign.settle(candidate, records)))
+        start = stop
+    return trajectory
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneRunBound:
+    """What one run with many canaries shows.
+
+    ``epsilon_lower`` is stated at ``delta``; ``parameter_lower`` is the bound in the claim's own parameter. ``guesses`` and
+    ``correct`` belong to the number of guesses that says most, and ``p_value`` (against the claim) includes its share of
+    alpha.
+    """
+
+    claim: Claim
+    verdict: Verdict
+    epsilon_lower: float
+    delta: float
+    parameter_lower: float
+    p_value: float
+    alpha: float
+    canaries: int
+    guesses: int
+    correct: int
+
+    def __str__(self) -> str:
+        at = f" at delta {self.delta:g}" if self.delta else ""
+        own = (
+            ""
+            if isinstance(self.claim, PureDP | ApproxDP)
+            else (f"{self.claim.parameter_name} >= {self.parameter_lower:.4g}, ")
+        )
+        return (
+            f"{self.verdict}  one run: claimed {self.claim!r}, shown {own}epsilon >= {self.epsilon_lower:.4g}{at} "
+            f"({self.correct} of {self.guesses} guesses right, {self.canaries} canaries, alpha {self.alpha:g})"
+        )
+
+
+def one_run_bound(
+    scores: ArrayLike,
+    members: ArrayLike,
+    claim: Claim,
+    *,
+    alpha: float = 0.05,
+    guesses: int | Sequence[int] | None = None,
+) -> OneRunBound:
+    """Lower-bound epsilon from one run with many canaries, each in the data by its own fair coin.
+
+    Parameters
+    ----------
+    scores
+        One score a canary, computed from the output of the run (and from public things) only; large means "was in". NaN
+        is not allowed.
+    members
+        Which canaries were in the data: independent fair coins, tossed by the auditor. A fixed half drawn without
+        replacement is not covered by the theorem.
+    claim
+        What is claimed for adding or removing one canary (or for swapping it, if the coin decides between two versions).
+    alpha
+        Probability of a bound above the truth.
+    guesses
+        How many canaries to guess: half of them the highest scores, guessed to be in, half the lowest, guessed to be out.
+        Fixed without looking at ``members``. Several numbers share alpha; None tries all canaries, half of them, a
+        quarter, and so on.
+
+    Returns
+    -------
+    OneRunBound
+        VIOLATION where the p-value against the claim is at most alpha, otherwise INCONCLUSIVE: one run says little about
+        what it would have caught.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> members = rng.random(1000) < 0.5
+    >>> bound = one_run_bound(members + rng.normal(scale=0.5, size=1000), members, ApproxDP(1.0, 1e-5))
+    >>> bound.verdict, 2.0 < bound.epsilon_lower < 7.5
+    (<Verdict.VIOLATION: 'VIOLATION'>, True)
+    """
+    if isinstance(claim, type) or not isinstance(claim, Claim):
+        raise InvalidArgument(f"claim={shorten(claim)} must be a claim such as dpaudit.PureDP(1.0).")
+    check_open_unit(alpha=alpha)
+    values = _scores("scores", scores)
+    inside = _members(members, values.size)
+    numbers = _guess_numbers(guesses, values.size)
+    right = [_correct(values, inside, number) for number in numbers]
+    tests = list(zip(numbers, right, strict=True))
+
+    def p_values(epsilon: Floats, delta: Floats) -> list[float]:
+        """For each number of guesses the smallest bound along the profile, times the tests that share alpha."""
+        return [
+            min(1.0, len(tests) * min(map(partial(one_run_p_value, values.size, r, v), epsilon, delta)))
+            for r, v in tests
+        ]
+
+    def against(other: Claim) -> list[float]:
+        points = _profile(other)
+        return p_values(points.epsilon, points.delta)
+
+    at_claim = against(claim)
+    best = int(np.argmin(at_claim))
+    delta = claim_delta(claim)
+    epsilon_lower = _largest_refuted(lambda e: min(p_values(np.array([e]), np.array([delta]))), alpha, LARGEST_EPSILON)
+    named = claimed_epsilon(claim) is not None
+    parameter_lower = (
+        epsilon_lower
+        if named
+        else _largest_refuted(lambda value: min(against(claim.at(value))), alpha, 100.0 * claim.parameter)
+    )
+    p_value = at_claim[best]
+    return OneRunBound(
+        claim=claim,
+        verdict=Verdict.VIOLATION if p_value <= alpha else Verdict.INCONCLUSIVE,
+        epsilon_lower=epsilon_lower,
+        delta=delta,
+        parameter_lower=parameter_lower,
+        p_value=p_value,
+        alpha=alpha,
+        canaries=values.size,
+        guesses=numbers[best],
+        correct=right[best],
+    )
+
+
+def one_run_p_value(canaries: int, guesses: int, correct: int, epsilon: float, delta: float) -> float:
+    """The bound (*) of the module on the probability of so many right guesses under (epsilon, delta)-DP.
+
+    >>> round(one_run_p_value(10, 10, 10, 0.0, 0.0) * 1024, 6)
+    1.0
+    """
+    from scipy.special import betainc, gammaln, xlog1py, xlogy
+
+    if correct <= 0:
+        return 1.0
+    q = 1.0 / (1.0 + math.exp(-epsilon))
+    tail = float(betainc(correct, guesses - correct + 1.0, q))
+    budget = canaries * delta * (1.0 - q)
+    w = np.arange(correct - 1, -1, -1, dtype=np.float64)
+    log_mass = (
+        gammaln(guesses + 1.0) - gammaln(w + 1.0) - gammaln(guesses - w + 1.0) + xlogy(w, q) + xlog1py(guesses - w, -q)
+    )
+    mass = np.exp(log_mass)
+    cost = np.cumsum(mass * (correct - w))
+    full = int(np.searchsorted(cost, budget, side="right"))
+    extra = float(mass[:full].sum())
+    if full < w.size:
+        spent = float(cost[full - 1]) if full else 0.0
+        extra += (budget - spent) / (correct - float(w[full]))
+    return min(1.0, (tail + extra) * (1.0 + ROUNDING))
+
+
+def _profile(claim: Claim) -> Points:
+    """Points of the claim's profile; with many canaries those count whose delta is far below 1 / m."""
+    points = points_of(claim)
+    if len(points) == 1:
+        return points
+    epsilon = np.linspace(0.0, 3.0 * float(points.epsilon.max()), PROFILE_POINTS)
+    return Points(epsilon, claim.delta(epsilon))
+
+
+def _largest_refuted(p_value: Any, alpha: float, largest: float) -> float:
+    """A value whose p-value is at most alpha, as large as bisection finds; zero where there is none.
+
+    Any such value may be reported (see "One statistic, one tail"), so a p-value that is not monotone does no harm.
+    """
+    low, high = 0.0, largest
+    if p_value(high) <= alpha:
+        return high
+    for _ in range(30):
+        middle = 0.5 * (low + high)
+        if middle > 0.0 and p_value(middle) <= alpha:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def _correct(scores: Floats, members: NDArray[np.bool_], number: int) -> int:
+    # Equal scores are taken in the order given, which the coins know nothing of.
+    order = np.argsort(scores, kind="stable")
+    top = (number + 1) // 2
+    bottom = number - top
+    return int(members[order[scores.size - top :]].sum()) + int((~members[order[:bottom]]).sum())
+
+
+def _guess_numbers(guesses: int | Sequence[int] | None, canaries: int) -> list[int]:
+    if guesses is None:
+        numbers = [canaries]
+        while numbers[-1] // 2 >= FEWEST_GUESSES:
+            numbers.append(numbers[-1] // 2)
+        return numbers
+    numbers = list(guesses) if isinstance(guesses, Sequence) else [guesses]
+    if not numbers:
+        raise InvalidArgument("guesses is empty; give a number of guesses, or None for the default ones.")
+    check_count(**{f"guesses[{place}]": number for place, number in enumerate(numbers)})
+    if max(numbers) > canaries:
+        raise InvalidArgument(f"guesses={guesses!r} must not exceed the number of canaries, {canaries}.")
+    return numbers
+
+
+def _scores(name: str, scores: ArrayLike) -> Floats:
+    array = np.asarray(scores)
+    if array.dtype.kind not in "biuf" or array.ndim != 1:
+        raise InvalidArgument(f"{name}={shorten(scores)} must be a list of numbers, one a run or canary.")
+    values = array.astype(np.float64)
+    if np.isnan(values).any():
+        raise InvalidArgument(
+            f"{name} holds NaN at position {int(np.flatnonzero(np.isnan(values))[0])}; whether a run fails tells "
+            "something too, so give it a score of its own, such as -inf."
+        )
+    if not values.size:
+        raise InvalidArgument(f"{name} is empty; at least one score is needed.")
+    return values
+
+
+def _members(members: ArrayLike, size: int) -> NDArray[np.bool_]:
+    array = np.asarray(members)
+    if array.shape != (size,) or not np.isin(array, (0, 1)).all():
+        raise InvalidArgument(f"members={shorten(members)} must say True or False for each of the {size} scores.")
+    return array.astype(np.bool_)

@@ -1,0 +1,76 @@
+"""Small changes to a pair of data sets of rows, for a search that has found a promising one."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+from hypothesis.strategies import SearchStrategy
+
+from dpaudit.neighbours._containers import Array, Container, Frame
+from dpaudit.neighbours._core import Pair
+from dpaudit.neighbours._corner_rows import corner_rows
+from dpaudit.values import fingerprint, rows_of
+
+Edit: TypeAlias = Callable[[Pair, np.random.Generator], Pair | None]
+
+
+def readable(build: Container) -> bool:
+    """Whether the rows of what the container makes can be read back."""
+    return build in (list, tuple) or isinstance(build, Array | Frame)
+
+
+def row_edits(
+    build: Container, rows: SearchStrategy[Any], *, fewest: int, most: int, kept: tuple[Any, ...] = ()
+) -> Edit | None:
+    """Return a function that makes one random change to a pair, or None where its rows cannot be read.
+
+    It drops a shared row, adds one again, makes all shared rows alike, or puts a corner row in the place of a row. The
+    data sets share between ``fewest`` and ``most`` rows; a change that would leave this range gives None. Rows in
+    ``kept`` that differ between the two data sets stay, and are not copied into the shared ones.
+    """
+    if not readable(build):
+        return None
+
+    def edit(pair: Pair, rng: np.random.Generator) -> Pair | None:
+        shared, sides, place = _taken_apart(rows_of(pair.data), rows_of(pair.neighbour))
+        fixed = {fingerprint(rows_of(build([row]))[0]) for row in kept}
+        free = [(side, 0) for side in sides if side and fingerprint(side[0]) not in fixed]
+        known = [*shared, *(side[at] for side, at in free)]
+        corners = rows_of(build(corner_rows(rows).all))
+
+        def one_of(options: list[Any]) -> Any:
+            return options[int(rng.integers(len(options)))]
+
+        match int(rng.integers(4)):
+            case 0 if shared:
+                del shared[int(rng.integers(len(shared)))]
+            case 1 if known:
+                shared.insert(int(rng.integers(len(shared) + 1)), one_of(known))
+            case 2:
+                shared[:] = [one_of([*known, *corners])] * len(shared)
+            case 3 if known:
+                target, at = one_of([*((shared, at) for at in range(len(shared))), *free])
+                target[at] = one_of(corners)
+        if not fewest <= len(shared) <= most:
+            return None
+        place = min(place, len(shared))
+        # Copies, so that code that changes one data set in place leaves the other alone.
+        data, neighbour = (copy.deepcopy([*shared[:place], *side, *shared[place:]]) for side in sides)
+        return Pair(build(data), build(neighbour))
+
+    return edit
+
+
+def _taken_apart(first: list[Any], second: list[Any]) -> tuple[list[Any], tuple[list[Any], list[Any]], int]:
+    """The rows that both share, what each has at the place of the difference (a row or none), and that place."""
+    both = zip(first, second, strict=False)
+    place = next(
+        (at for at, (a, b) in enumerate(both) if fingerprint(a) != fingerprint(b)), min(len(first), len(second))
+    )
+    longest = max(len(first), len(second))
+    sides = tuple(rows[place : place + 1] if len(rows) == longest else [] for rows in (first, second))
+    shared = first[:place] + first[place + len(sides[0]) :]
+    return shared, (sides[0], sides[1]), place

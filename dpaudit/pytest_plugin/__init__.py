@@ -1,0 +1,205 @@
+"""The pytest plugin: audits as tests, and audits inside tests, under one false-alarm probability for the whole run.
+
+Nothing heavy is imported until an audit is near, so a suite that does not use dpaudit pays for this file alone.
+
+* Files named by ``[tool.dpaudit] audits = [...]`` are collected; a folder that happens to be called audits is not.
+* The fixture ``dpaudit_audit`` and the function ``dpaudit.assert_private`` audit inside ordinary tests.
+* ``@pytest.mark.dpaudit(samples=..., allow_inconclusive=True)`` overrides options, for one test or a module.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from dpaudit import __version__
+from dpaudit.errors import DPAuditError, Inconclusive, PrivacyViolation
+
+if TYPE_CHECKING:
+    from dpaudit.pytest_plugin.session import Session
+
+MARKER = (
+    "dpaudit(**options): options of the audits in this test, such as samples=20_000, seed=1 or allow_inconclusive=True; "
+    "audits that were collected from audit files have this marker too"
+)
+REPORTS = {".json": "json", ".html": "html", ".xml": "junit", ".sarif": "sarif", ".md": "markdown"}
+PACKAGE = str(Path(__file__).resolve().parents[1])
+HOOKS = pytest.StashKey["Hooks"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the flags."""
+    group = parser.getgroup("dpaudit", "audits of differential privacy")
+    group.addoption("--dpaudit-samples", type=_whole, metavar="N", help="budget of samples of every audit, e.g. 1e5")
+    group.addoption("--dpaudit-alpha", type=float, metavar="A", help="false-alarm probability of the run (1e-6)")
+    group.addoption("--dpaudit-seed", type=int, metavar="N", help="seed of every audit")
+    group.addoption("--dpaudit-profile", choices=("ci", "deep"), help="budget: ci is about 5 seconds an audit")
+    group.addoption("--dpaudit-baseline", metavar="FILE", help="fail where an audit is worse than in this baseline")
+    group.addoption(
+        "--dpaudit-report",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help=f"write a report, by its suffix: {', '.join(REPORTS)} (may be repeated)",
+    )
+
+
+def _whole(text: str) -> int:
+    value = float(text.replace("_", ""))
+    if value != int(value):
+        raise ValueError(text)
+    return int(value)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker and the hooks that need the configuration."""
+    config.addinivalue_line("markers", MARKER)
+    hooks = Hooks(config)
+    config.stash[HOOKS] = hooks
+    config.pluginmanager.register(hooks, "dpaudit-hooks")
+    if hooks.wanted:
+        hooks.session.widen_collection()
+
+
+@pytest.fixture
+def dpaudit_audit(request: pytest.FixtureRequest) -> Callable[..., Any]:
+    """``dpaudit.audit`` with the options of this run, failing the test where the result is not what is expected.
+
+    ``dpaudit_audit(mechanism, claim, neighbours, *, expect=None, allow_inconclusive=False, name=None, **options)`` returns
+    the result. Without ``expect``, a violation fails, and so does too little power.
+    """
+    return request.config.stash[HOOKS].session.auditor(request.node)
+
+
+class Hooks:
+    """What the plugin does while a session runs."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.config = config
+        self.flags = {
+            name: config.getoption(f"dpaudit_{name}") for name in ("samples", "alpha", "seed", "profile", "baseline")
+        }
+        self.reports = [Path(name) for name in config.getoption("dpaudit_report")]
+        for path in self.reports:
+            if path.suffix not in REPORTS:
+                raise pytest.UsageError(f"--dpaudit-report {path}: the suffix must be one of {', '.join(REPORTS)}.")
+        # The session is what costs something to make: only if somebody asked for dpaudit, or when the first audit comes.
+        self.wanted = (
+            bool(self.reports)
+            or any(value is not None for value in self.flags.values())
+            or any(name.startswith("DPAUDIT_") for name in os.environ)
+            or _has_table(config.rootpath)
+        )
+        self._session: Session | None = None
+
+    @property
+    def session(self) -> Session:
+        """The run's settings, results and what it has spent."""
+        if self._session is None:
+            from dpaudit.pytest_plugin.session import Session
+
+            try:
+                self._session = Session(self.config, self.flags, self.reports)
+            except DPAuditError as error:
+                raise pytest.UsageError(f"dpaudit: {error}") from None
+        return self._session
+
+    def pytest_report_header(self) -> str | None:
+        """One line, where dpaudit is used."""
+        return f"dpaudit {__version__}: {self.session.headline()}" if self.wanted else None
+
+    def pytest_collect_file(self, file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """Collect the audit files that the configuration names."""
+        if not self.wanted or file_path.suffix != ".py":
+            return None
+        return self.session.collector(file_path, parent)
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Refuse two audits of one name."""
+        if self.wanted:
+            self.session.check_names(items)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Give the audits of a test the run's options, and remember what they found."""
+        from dpaudit.pytest_plugin.surrounding import audits_of
+
+        if self._session is not None and item.nodeid in self._session.violations:
+            # A test is not tried again until chance makes it green.
+            pytest.fail(
+                "An earlier try of this test found a violation; a second try does not undo it.\n\n"
+                + self._session.violations[item.nodeid],
+                pytrace=False,
+            )
+        with audits_of(item, lambda: self.session):
+            try:
+                outcome = yield
+            except (PrivacyViolation, Inconclusive, DPAuditError) as error:
+                _cut_our_frames(error)
+                if isinstance(error, PrivacyViolation):
+                    self.session.violations[item.nodeid] = str(error)
+                raise
+        if self._session is not None:
+            self._session.fail_on_regressions(item)
+        return outcome
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Attach results to the report, which is what travels from a worker of pytest-xdist to the controller."""
+        report = yield
+        if self._session is not None and call.when == "call":
+            self._session.attach(item, report)
+        return report
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Gather results, from wherever they were found."""
+        if getattr(report, "dpaudit", None) and not hasattr(self.config, "workerinput"):
+            self.session.gather(report)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Add up, compare with the baseline, write the reports."""
+        if (self._session is not None or self.wanted) and not hasattr(self.config, "workerinput"):
+            self.session.finish(session)
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Say what the audits found and what was spent."""
+        if self._session is not None and not hasattr(self.config, "workerinput"):
+            self._session.summarise(terminalreporter)
+
+
+def _has_table(folder: Path) -> bool:
+    """Whether the nearest pyproject.toml has a table [tool.dpaudit]; damage is reported by whoever reads it in earnest."""
+    for parent in (folder, *folder.parents):
+        path = parent / "pyproject.toml"
+        if path.is_file():
+            try:
+                text = path.read_text(encoding="utf-8")
+                if "dpaudit" not in text:
+                    return False
+                import tomllib
+
+                return "dpaudit" in tomllib.loads(text).get("tool", {})
+            except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+                return False
+    return False
+
+
+def _cut_our_frames(error: BaseException) -> None:
+    """End the traceback at the last line of the user's: what follows is how dpaudit works, not what went wrong."""
+    frames = []
+    entry = error.__traceback__
+    while entry is not None:
+        frames.append(entry)
+        entry = entry.tb_next
+    for entry in reversed(frames):
+        name = entry.tb_frame.f_code.co_filename
+        if not name.startswith(PACKAGE) and "site-packages" not in name and not name.startswith("<"):
+            entry.tb_next = None
+            return

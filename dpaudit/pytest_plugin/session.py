@@ -1,0 +1,371 @@
+"""One pytest run: its settings, the audits it collected, what they found, and what they spent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit import baseline
+from dpaudit.claims import Verdict
+from dpaudit.collect import Collected, collect, hidden
+from dpaudit.config import Settings, load
+from dpaudit.engine.audit import audit
+from dpaudit.engine.options import Options
+from dpaudit.engine.result import Result, StoppedBy
+from dpaudit.errors import DPAuditError, Inconclusive, InvalidArgument, PrivacyViolation
+from dpaudit.pytest_plugin import REPORTS
+from dpaudit.pytest_plugin.surrounding import no_surroundings
+from dpaudit.report import write_reports
+from dpaudit.report.document import Document, Entry, sorted_entries, write_whole
+from dpaudit.report.terminal import Style, line, totals
+from dpaudit.running import entry_of, mechanism_of
+from dpaudit.validation import check_choice, check_open_unit
+
+ENTRIES = pytest.StashKey[list[Entry]]()
+REGRESSIONS = pytest.StashKey[list[str]]()
+EXACT = 1.0 + 1e-9  # shares of alpha add up to alpha, but for rounding
+URGENCY = {Verdict.VIOLATION: 0, Verdict.INCONCLUSIVE: 1, Verdict.NO_VIOLATION_FOUND: 2}
+
+
+class Unmet(AssertionError):
+    """The verdict is not the one that was expected."""
+
+
+class Session:
+    """State of the run, in the process that runs tests and, with pytest-xdist, in the controller too."""
+
+    def __init__(self, config: pytest.Config, flags: Mapping[str, Any], reports: Sequence[Path]) -> None:
+        self.config = config
+        self.reports = reports
+        self.flags = {name: flags[name] for name in ("samples", "seed") if flags[name] is not None}
+        self.settings: Settings = load(config.rootpath, overrides={**flags, "baseline": None})
+        self.targets = [_resolved(target, self.settings.root) for target in self.settings.audits]
+        self.violations: dict[str, str] = {}
+        self.charged = 0.0
+        self.entries: list[Entry] = []
+        self.spent = 0.0
+        self.notes: list[str] = []
+        self.stored: baseline.Baseline | None = None
+        if flags["baseline"] is not None:
+            self.stored = baseline.read(config.invocation_params.dir / flags["baseline"])
+        elif self.settings.baseline is not None:
+            self.stored = baseline.read(self.settings.root / self.settings.baseline)
+
+    def headline(self) -> str:
+        """What the header says."""
+        settings = self.settings
+        parts = [f"alpha {settings.alpha:g} for the run, {settings.alpha_each:.3g} an audit"]
+        if settings.profile:
+            parts.append(f"profile {settings.profile}")
+        if self.stored is not None:
+            parts.append(f"baseline of {len(self.stored.audits)} audits")
+        return ", ".join(parts)
+
+    # Collection
+
+    def widen_collection(self) -> None:
+        """Where pytest was told no path, it looks at the audit files too."""
+        if self.config.args_source is pytest.Config.ArgsSource.ARGS:
+            return
+        here = self.config.invocation_params.dir
+        known = [(here / argument).resolve() for argument in self.config.args]
+        for path, _ in self.targets:
+            if not any(path.is_relative_to(folder) for folder in known):
+                self.config.args.append(str(path))
+
+    def collector(self, path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+        """The audits of a file, if the configuration names it."""
+        attributes: list[str] = []
+        for target, attribute in self.targets:
+            if path == target or (target in path.parents and not hidden(path, target)):
+                attributes.append(attribute)
+        if not attributes:
+            return None
+        file: AuditFile = AuditFile.from_parent(parent, path=path)
+        file.attributes = tuple(attributes) if all(attributes) else ()
+        file.root = self.settings.root
+        return file
+
+    def check_names(self, items: Iterable[pytest.Item]) -> None:
+        """Baselines and reports go by the names of audits."""
+        seen: dict[str, AuditItem] = {}
+        for item in items:
+            if isinstance(item, AuditItem):
+                other = seen.setdefault(item.name, item)
+                if other is not item and other.path != item.path:
+                    raise pytest.UsageError(
+                        f"Two audits are called {item.name!r}: in {other.path} and in {item.path}. Names must differ."
+                    )
+
+    # Running
+
+    def prepare(self, item: pytest.Item, name: str | None, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The name and the options of an audit in a test, after its alpha was charged to the run.
+
+        What a test or an audit file says gives way to the settings, those to the marker, and that to the flags.
+        """
+        options = {**given, **self.settings.overrides(), **self.marked(item), **self.flags}
+        options.setdefault("alpha", self.settings.alpha_each)
+        options.setdefault("progress", False)
+        check_open_unit(alpha=options["alpha"])
+        if self.charged + options["alpha"] > self.settings.alpha * EXACT:
+            raise InvalidArgument(
+                f"The false-alarm probability of the run is spent: alpha={self.settings.alpha:g}, of which "
+                f"{self.charged:.3g} went to earlier audits, and this one asks for {options['alpha']:.3g}. "
+                "Raise alpha or max_audits in [tool.dpaudit], or give audits no alpha of their own."
+            )
+        self.charged += options["alpha"]
+        return self._name(item, name), options
+
+    def _name(self, item: pytest.Item, name: str | None) -> str:
+        if isinstance(item, AuditItem):
+            return item.name
+        if name is not None:
+            return f"{item.nodeid}::{name}"
+        number = len(item.stash.setdefault(ENTRIES, [])) + 1
+        return item.nodeid if number == 1 else f"{item.nodeid} #{number}"
+
+    def marked(self, item: pytest.Item) -> dict[str, Any]:
+        """Options of the markers, the closest last."""
+        found: dict[str, Any] = {}
+        for marker in reversed(list(item.iter_markers("dpaudit"))):
+            if marker.args:
+                raise InvalidArgument("The marker dpaudit takes options by name, such as dpaudit(samples=20_000).")
+            found.update(marker.kwargs)
+        for option in found:
+            check_choice([*Options.__dataclass_fields__, "allow_inconclusive"], option=option)
+        found.pop("allow_inconclusive", None)
+        return found
+
+    def allows_inconclusive(self, item: pytest.Item) -> bool:
+        """Whether too little power is no failure here."""
+        marker = item.get_closest_marker("dpaudit")
+        if marker is not None and "allow_inconclusive" in marker.kwargs:
+            return bool(marker.kwargs["allow_inconclusive"])
+        return self.settings.fail_on != "inconclusive"
+
+    def record(self, item: pytest.Item, result: Result, collected: Collected | None = None) -> None:
+        """Keep a result for the report of its test, with what is worse than in the baseline."""
+        if collected is None:
+            entry = Entry(result=result, path=_relative(item.path, self.settings.root), line=_line(item))
+        else:
+            entry = entry_of(collected, result, self.settings.root)
+        item.stash.setdefault(ENTRIES, []).append(entry)
+        item.user_properties.append(
+            (f"dpaudit {result.name}", f"{result.verdict}, epsilon >= {result.epsilon_lower:.4g}")
+        )
+        item.stash.setdefault(REGRESSIONS, []).extend(self._regressions(entry, collected))
+        if result.stopped_by is StoppedBy.INTERRUPT:
+            raise KeyboardInterrupt  # the engine kept what there was; the run ends all the same
+
+    def _regressions(self, entry: Entry, collected: Collected | None) -> list[str]:
+        name = entry.result.name
+        before = None if self.stored is None else self.stored.audits.get(name)
+        if before is None:
+            return []
+        measured: dict[str, baseline.Leading] = {}
+        leading = before.leading
+        if collected is not None and leading is not None and leading.event is not None and leading.on_data is not None:
+            try:
+                measured[name] = baseline.measure(
+                    mechanism_of(collected.audit), leading, seed=entry.result.seed, trials=leading.on_data[1]
+                )
+            except DPAuditError as error:
+                self.notes.append(f"The leading event of {name!r} was not counted again: {error}")
+        found = baseline.regressions(
+            baseline.Baseline(audits={name: before}),
+            baseline.Baseline.of(Document(entries=(entry,))),
+            measured=measured,
+        )
+        return [str(regression) for regression in found]
+
+    def auditor(self, item: pytest.Item) -> Callable[..., Result]:
+        """What the fixture ``dpaudit_audit`` is."""
+
+        def run(
+            mechanism: Any,
+            claim: Any,
+            neighbours: Any,
+            *,
+            expect: Verdict | str | None = None,
+            allow_inconclusive: bool | None = None,
+            name: str | None = None,
+            **options: Any,
+        ) -> Result:
+            chosen, prepared = self.prepare(item, name, options)
+            with no_surroundings():
+                result = audit(mechanism, claim, neighbours, name=chosen, **prepared)
+            self.record(item, result)
+            allowed = self.allows_inconclusive(item) if allow_inconclusive is None else allow_inconclusive
+            self.judge(result, expect, allow_inconclusive=allowed)
+            return result
+
+        return run
+
+    def judge(self, result: Result, expect: Verdict | str | None, *, allow_inconclusive: bool) -> None:
+        """Raise where the verdict is not the one that was expected."""
+        if self.settings.fail_on == "never":
+            return
+        if expect is not None:
+            check_choice([verdict.value for verdict in Verdict], expect=str(expect))
+            if result.verdict is not Verdict(str(expect)):
+                raise Unmet(f"Expected {expect}, but:\n\n{result}")
+        elif result.verdict is Verdict.VIOLATION:
+            raise PrivacyViolation(str(result), result)
+        elif result.verdict is Verdict.INCONCLUSIVE and not allow_inconclusive:
+            raise Inconclusive(str(result), result)
+
+    def fail_on_regressions(self, item: pytest.Item) -> None:
+        """A test that found nothing still fails if it is worse than the baseline."""
+        worse = item.stash.get(REGRESSIONS, [])
+        item.stash[REGRESSIONS] = []
+        if worse and self.settings.fail_on != "never":
+            pytest.fail("Worse than the baseline:\n\n" + "\n".join(worse), pytrace=False)
+
+    # Reporting
+
+    def attach(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        """Put the results of a test on its report, as plain data that crosses processes."""
+        entries = item.stash.get(ENTRIES, [])
+        item.stash[ENTRIES] = []
+        if entries:
+            report.dpaudit = [entry.to_dict() for entry in entries]  # type: ignore[attr-defined]
+
+    def gather(self, report: pytest.TestReport) -> None:
+        """Take the results off a report."""
+        for plain in getattr(report, "dpaudit", []):
+            entry = Entry.from_dict(plain)
+            self.spent += entry.result.alpha
+            self.entries.append(entry)
+
+    def finish(self, session: pytest.Session) -> None:
+        """Add up, look for audits that vanished, write the reports."""
+        whole = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        document = self.document(complete=whole)
+        failures = []
+        if self.spent > self.settings.alpha * EXACT:
+            failures.append(
+                f"The audits spent a false-alarm probability of {self.spent:.3g}, more than alpha={self.settings.alpha:g}."
+            )
+        if self.stored is not None and whole and self._is_whole_suite():
+            names = {entry.result.name for entry in self.entries}
+            failures += [f"REGRESSION  {name}: the audit is gone." for name in self.stored.audits if name not in names]
+        try:
+            for path in self.reports:
+                self._write(document, path)
+        except DPAuditError as error:
+            failures.append(str(error))
+        self.notes += failures
+        if failures and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+    def document(self, *, complete: bool) -> Document:
+        """All results; of an audit that ran more than once the worst."""
+        worst: dict[str, Entry] = {}
+        for entry in sorted(self.entries, key=lambda entry: (entry.met, URGENCY[entry.result.verdict])):
+            worst.setdefault(entry.result.name, entry)
+        return Document(entries=sorted_entries(list(worst.values())), complete=complete)
+
+    def _write(self, document: Document, path: Path) -> None:
+        target = self.config.invocation_params.dir / path
+        kind = REPORTS[path.suffix]
+        if kind == "json":
+            write_whole(target, document.to_json())
+        else:
+            for _ in write_reports(document, {kind: target}):
+                pass
+        self.notes.append(f"wrote {path}")
+
+    def _is_whole_suite(self) -> bool:
+        """Whether every audit should have run: nothing was picked out by hand."""
+        option = self.config.option
+        picked = any(getattr(option, name, None) for name in ("keyword", "markexpr", "deselect", "lf", "stepwise"))
+        return self.config.args_source is not pytest.Config.ArgsSource.ARGS and not picked
+
+    def summarise(self, reporter: Any) -> None:
+        """The section at the end of pytest's output."""
+        if not self.entries and not self.notes:
+            return
+        document = self.document(complete=True)
+        reporter.section("dpaudit")
+        for entry in document.entries:
+            if not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE):
+                reporter.line(line(entry, Style()))
+        if self.entries:
+            reporter.line(f"{totals(document)} The run may spend {self.settings.alpha:g}.")
+        for note in self.notes:
+            reporter.line(note)
+
+
+class AuditFile(pytest.File):
+    """A file that defines audits."""
+
+    attributes: tuple[str, ...] = ()  # those to collect; empty: all
+    root: Path
+
+    def collect(self) -> Iterable[pytest.Item]:
+        """Import the file and yield its audits."""
+        try:
+            items = collect(
+                [f"{self.path}:{attribute}" for attribute in self.attributes] or [str(self.path)], root=self.root
+            )
+        except DPAuditError as error:
+            raise self.CollectError(str(error)) from None
+        for item in items:
+            yield AuditItem.from_parent(self, name=item.audit.name, collected=item)
+
+
+class AuditItem(pytest.Item):
+    """One audit as a test."""
+
+    def __init__(self, *, collected: Collected, **options: Any) -> None:
+        super().__init__(**options)
+        self.collected = collected
+        self.add_marker("dpaudit")
+
+    def runtest(self) -> None:
+        """Audit, and fail where the verdict is not the one that was expected."""
+        from dpaudit.pytest_plugin import HOOKS
+
+        session = self.config.stash[HOOKS].session
+        definition = self.collected.audit
+        _, options = session.prepare(self, definition.name, definition.options)
+        with no_surroundings():
+            result = definition.run(**options)
+        session.record(self, result, self.collected)
+        session.judge(result, definition.expect, allow_inconclusive=session.allows_inconclusive(self))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """The witness, or what was wrong; a traceback only for what nobody foresaw."""
+        if isinstance(excinfo.value, PrivacyViolation | Inconclusive | Unmet | DPAuditError):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Path, int, str]:
+        """Where the audit is defined."""
+        return self.path, self.collected.line - 1, f"audit {self.name}"
+
+
+def _resolved(target: str, root: Path) -> tuple[Path, str]:
+    """A target of the configuration as a path, and the attribute to collect from it, if it names one."""
+    place, colon, attribute = target.rpartition(":")
+    if not colon or len(place) == 1:
+        place, attribute = target, ""
+    path = root / place
+    if not path.exists() and not place.endswith(".py"):
+        path = (root / Path(*place.split("."))).with_suffix(".py")
+    if not path.exists():
+        raise InvalidArgument(f"audits={target!r} of [tool.dpaudit] does not exist; it must be a folder or a file.")
+    return path.resolve(), attribute
+
+
+def _relative(path: Path, root: Path) -> str:
+    path, root = path.resolve(), root.resolve()
+    return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
+
+
+def _line(item: pytest.Item) -> int:
+    return (item.reportinfo()[1] or 0) + 1
