@@ -2,8 +2,8 @@
 
 The library does not say which neighbours it means; the relation is the caller's. Its mechanisms perturb one value, whose
 sensitivity they are told (``Relation.ANSWERS``). Its tools and models that average or standardise divide by the number
-of rows, which is public then (``Relation.SUBSTITUTE``); counts and histograms are calibrated for one row more or less
-(``Relation.ADD_REMOVE``).
+of rows, and ``count_nonzero`` clamps to it, so that number is public (``Relation.SUBSTITUTE``; under addition and removal
+they are refuted, or fail). Histograms are calibrated for one row more or less (``Relation.ADD_REMOVE``).
 
 Without ``random_state`` the library draws from the operating system: audits stay valid, but cannot be replayed.
 """

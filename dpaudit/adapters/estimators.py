@@ -55,8 +55,8 @@ def mechanism(make: Callable[[], Any], *, attributes: Attributes = None, target:
         What is released: names of fitted attributes, joined to one vector; or a function of the fitted estimator; by
         default ``coef_`` and ``intercept_``, or, where there are none, every numeric attribute that ends in an underscore.
     target
-        Whether the last column of the rows is the target. By default it is for data given as a pair (features, targets), and
-        for estimators nothing else is known of, so rows alone are features.
+        True: the last column of the rows is the target. By default rows are features alone, and data given as a pair
+        (features, targets) are both.
 
     Examples
     --------

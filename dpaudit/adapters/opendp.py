@@ -99,13 +99,13 @@ def claim(
         case "ZeroConcentratedDivergence":
             return ZeroConcentratedDP(_positive(promised, apart), relation)
         case "FixedSmoothedMaxDivergence":
-            return _approximate(*promised, relation)
+            return _approximate(promised, relation)
         case "Approximate" if "(MaxDivergence" in measure:
-            return _approximate(*promised, relation)
+            return _approximate(promised, relation)
         case "SmoothedMaxDivergence":
             if delta is None:
                 raise InvalidArgument(f"delta={delta!r} must be given: the measurement states epsilon for every delta.")
-            return _approximate(promised.epsilon(delta), delta, relation)
+            return _approximate((promised.epsilon(delta), delta), relation)
         case "RenyiDivergence":
             if order is None:
                 raise InvalidArgument(f"order={order!r} must be given: the measurement states epsilon for every order.")
@@ -138,7 +138,8 @@ def _distance(measurement: Any, relation: Relation, distance: float | None) -> f
     return distance
 
 
-def _approximate(epsilon: float, delta: float, relation: Relation) -> Claim:
+def _approximate(promised: tuple[float, float], relation: Relation) -> Claim:
+    epsilon, delta = promised
     return ApproxDP(epsilon, delta, relation) if delta > 0.0 else PureDP(_positive(epsilon, "the relation"), relation)
 
 

@@ -50,21 +50,35 @@ class Watch:
         self.constant = True
         self._seen = False
         self._first: list[Encoded | None] = [None, None]
-        self._early: dict[int, tuple[float, int]] = {}  # per pair: share of exceptions in its first round
+        self._early: dict[int, tuple[int, int]] = {}  # per pair: answers and releases in its first round,
+        self._late: dict[int, tuple[int, int]] = {}  # and since
 
     def see(self, pair: int, sides: tuple[Encoded, Encoded]) -> None:
         """Look at the outputs that a round handed back."""
-        if not len(sides[0]):
+        releases = len(sides[0]) + len(sides[1])
+        if not releases:
             return
-        share = float(np.mean([raised_share(batch) for batch in sides]))
-        self.always_raised = share == 1.0 and (self.always_raised or not self._seen)
+        answers = releases - sum(round(raised_share(batch) * len(batch)) for batch in sides)
+        self.always_raised = answers == 0 and (self.always_raised or not self._seen)
         self._seen = True
-        early, count = self._early.setdefault(pair, (share, 2 * len(sides[0])))
-        # Of ``count`` early releases not all raised, and now all do: under one law the chance is at most
-        # early^(later) plus the chance of so few early ones, negligible for shares like these.
-        self.exhausted |= early < 0.9 and share > 0.999 and count >= 50 and len(sides[0]) >= 50
+        if pair not in self._early:
+            self._early[pair] = (answers, releases)
+        else:
+            before = self._late.get(pair, (0, 0))
+            self._late[pair] = (before[0] + answers, before[1] + releases)
+            self._exhaustion(pair)
+        self._constancy(sides)
+
+    def _exhaustion(self, pair: int) -> None:
+        """Answers at first, none since: were the order chance, all of them came early with probability (n / (n + N))^k."""
+        early, first = self._early[pair]
+        late, since = self._late[pair]
+        if early and not late and early * np.log(first / (first + since)) < np.log(FALSE_ALARM):
+            self.exhausted = True
+
+    def _constancy(self, sides: tuple[Encoded, Encoded]) -> None:
         for side, batch in enumerate(sides):
-            first = self._first[side] if self._first[side] is not None and pair in self._early else None
+            first = self._first[side]
             if first is None:
                 first = self._first[side] = batch.rows(slice(1))
             self.constant = self.constant and bool((record_keys(batch) == record_keys(first)[0]).all())

@@ -77,6 +77,7 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
     >>> batch.values[:, 0].tolist(), [plain(batch.labels[int(code)]) for code in batch.codes]
     ([1.5, nan, nan], ['float', 'None', 'float'])
     """
+    outputs = unwrapped(outputs)
     if isinstance(outputs, np.ndarray):
         numbers = _numeric(outputs)
         if numbers is not None:
@@ -91,6 +92,21 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
         if fast is not None:
             return fast
     return _walk_all(outputs)
+
+
+def unwrapped(outputs: NDArray[Any] | Sequence[Any]) -> NDArray[Any] | Sequence[Any]:
+    """Containers of outputs as a plain array or list: data frames by row, records as tuples, what is masked as missing."""
+    if hasattr(outputs, "to_numpy"):
+        return np.asarray(outputs.to_numpy())
+    if isinstance(outputs, np.ma.MaskedArray):
+        missing = np.ma.getmaskarray(outputs)
+        floats = outputs.dtype.kind in "fbiu"
+        plain_array = np.array(outputs.data, dtype=np.float64 if floats else object)
+        plain_array[missing] = np.nan if floats else None  # not released, whatever lies beneath
+        return plain_array
+    if isinstance(outputs, np.ndarray) and outputs.dtype.names is not None:
+        return [tuple(row) for row in outputs.tolist()]
+    return outputs
 
 
 def _words(array: NDArray[Any]) -> Encoded | None:
@@ -240,7 +256,7 @@ def _walk(output: Any, leaves: list[float], depth: int) -> str:
         leaves.extend((output.real, output.imag))
         return _placeholder("complex")
     if isinstance(output, str | bytes):
-        return repr(output)
+        return repr(str(output) if isinstance(output, str) else bytes(output))
     if depth > 20:
         return f"deeper {type(output).__name__}"
     if isinstance(output, Mapping):

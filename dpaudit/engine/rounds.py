@@ -14,7 +14,16 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from dataclasses import replace
 
-from dpaudit.engine.sampling import FEWEST_BLOCKS, BlockPair, Ended, OutOfTime, Task, block_sizes, run_task
+from dpaudit.engine.sampling import (
+    FEWEST_BLOCKS,
+    BlockPair,
+    Ended,
+    OutOfTime,
+    Task,
+    block_sizes,
+    run_sent_task,
+    run_task,
+)
 from dpaudit.errors import InvalidArgument, MechanismError
 
 SMALL_ROUND = 2_000  # outputs below which a round of a fast mechanism is not worth sending away
@@ -74,18 +83,19 @@ def _run_there(
     )
     flying: deque[tuple[Task, Future[Ended]]] = deque()
     signatures: set[int] = set()
+    workers_seen = _WORKERS.setdefault(task.entropy, {})
     done: list[BlockPair] = []
     cause: BaseException | None = None
     try:
         while cause is None and (waiting or flying):
             while waiting and len(flying) < TASKS_PER_WORKER * workers:
                 piece = waiting.popleft()
-                flying.append((piece, executor.submit(run_task, piece)))
+                flying.append((piece, executor.submit(run_sent_task, piece)))
             piece, future = flying.popleft()
             ended = future.result(timeout=None if deadline is None else max(deadline - time.monotonic(), 0.0))
             done.extend(ended.blocks)
             cause = ended.cause
-            _refuse_replays(ended.blocks, signatures)
+            _refuse_replays(ended, signatures, workers_seen)
             on_block(2 * sum(block.size for block in ended.blocks))
     except KeyboardInterrupt as interrupt:
         cause = interrupt
@@ -110,13 +120,18 @@ def _run_there(
     return Ended(tuple(done), cause)
 
 
-def _refuse_replays(blocks: Sequence[BlockPair], seen: set[int]) -> None:
-    for block in blocks:
-        if block.signature is None:
-            continue
-        if block.signature in seen:
-            raise MechanismError(
-                "Two blocks drawn by workers gave the same sequence of outputs: the workers share random state, such as a "
-                "generator made when a module is imported. Draw from the `rng` that is handed in."
-            )
-        seen.add(block.signature)
+_WORKERS: dict[int, dict[int, int]] = {}  # per audit: signature of a worker's first outputs -> its process
+
+
+def _refuse_replays(ended: Ended, seen: set[int], workers: dict[int, int]) -> None:
+    process, first = ended.worker
+    shared = first is not None and workers.setdefault(first, process) != process
+    for block in ended.blocks:
+        shared |= block.signature is not None and block.signature in seen
+        if block.signature is not None:
+            seen.add(block.signature)
+    if shared:
+        raise MechanismError(
+            "Workers gave the same sequence of outputs: they share random state, such as a generator made when a module is "
+            "imported. Draw from the `rng` that is handed in."
+        )

@@ -10,6 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from dpaudit.claims import Claim, Verdict
 from dpaudit.engine.drift import Drift, Watch
 from dpaudit.engine.evidence import Points
@@ -21,7 +23,18 @@ from dpaudit.engine.progress import Progress
 from dpaudit.engine.representation import MEANING, build_bit_views
 from dpaudit.engine.result import Channel, Result, StoppedBy, Witness, as_plain
 from dpaudit.engine.rounds import LostWorker, run_round
-from dpaudit.engine.sampling import BatchRaised, BlockPair, OutOfTime, Sampler, Task, TimedOut, merge, probe
+from dpaudit.engine.sampling import (
+    BatchRaised,
+    BlockPair,
+    OutOfTime,
+    Sampler,
+    Task,
+    TimedOut,
+    merge,
+    probe,
+    seed_child,
+    traceback_of,
+)
 from dpaudit.engine.search import Campaign, Candidate
 from dpaudit.engine.shrink import Looker, find_witness, leading_event
 from dpaudit.errors import InvalidArgument, MechanismError
@@ -32,6 +45,9 @@ from dpaudit.values import fingerprint
 
 PROBE_CHARGE = 264
 FEWEST_FOR_A_PROBE = 1000  # smaller budgets are spent on the audit alone
+FIRST_PROPOSALS = 50_000  # samples after which promising pairs are edited,
+PROPOSE_EVERY = 3  # again at every multiple by this factor,
+PROPOSALS = 2  # so many at a time
 FROM_ZERO = 0.1  # what must be detectable where the claim is epsilon = 0
 MEANT_FOR_A_PAIR = 400  # samples below which a further pair in the pool is not worth its share
 
@@ -100,7 +116,7 @@ class Run:
             self.messages.append(
                 f"Of {corners} corner pairs only {len(pairs)} were tried; raise pairs= or samples= for all."
             )
-        return pairs, True
+        return pairs, len(pairs) < wanted or not self.neighbours.edits(pairs[0], np.random.default_rng(0), 1)
 
     def _start(self, pairs: Sequence[Pair], complete: bool) -> None:
         self.campaign = Campaign(
@@ -116,6 +132,7 @@ class Run:
         self.best_lower = 0.0
         self.drift = Drift()
         self.watch = Watch()
+        self.propose_at = FIRST_PROPOSALS
         self.crossed = False  # the wealth against the claim has passed the threshold
         self.refuted = False
 
@@ -144,6 +161,8 @@ class Run:
         options = self.options
         with Progress(self.name, options.samples, self.log_threshold, wanted=options.progress) as progress:
             while True:
+                if self.drawn >= self.propose_at:
+                    self._propose()
                 candidate, leading = self.campaign.next_candidate(self.drawn / options.samples)
                 size = min(candidate.next_size(leading=leading), (options.samples - self.drawn) // 2)
                 if size < 1:
@@ -170,6 +189,17 @@ class Run:
                     return self._cut_short(ended.cause)
                 if self.deadline is not None and time.monotonic() >= self.deadline:
                     return StoppedBy.SECONDS
+
+    def _propose(self) -> None:
+        """Edit the most promising pair; the shares of such proposals were set aside at the start."""
+        self.propose_at = PROPOSE_EVERY * self.drawn
+        if not self.campaign.open_to_proposals:
+            return
+        rng = np.random.Generator(np.random.PCG64(seed_child(self.entropy, 5, len(self.campaign.candidates))))
+        known = {fingerprint(tuple(candidate.pair)) for candidate in self.campaign.candidates}
+        for pair in self.neighbours.edits(self.campaign.most_promising().pair, rng, PROPOSALS):
+            if fingerprint(tuple(pair)) not in known:
+                self.prints[id(self.campaign.propose(pair).pair)] = fingerprint(tuple(pair))
 
     def _task(self, candidate: Candidate, size: int) -> Task:
         learner = candidate.learner
@@ -248,6 +278,12 @@ class Run:
         for candidate in self.campaign.candidates:
             if candidate.rounds:
                 self._check_untouched(candidate.pair)
+        if self.watch.always_raised and not self.stateful:
+            first = self.campaign.candidates[0].pair
+            raise MechanismError(
+                "The mechanism raised on every call, on both data sets, so there is nothing to audit:\n\n"
+                + traceback_of(self.sampler.mechanism, first.data, seed_child(self.entropy, 0, 0, 2, 0))
+            )
         detectable = self._detectable()
         verdict = self._verdict(stopped_by, detectable[HEADLINE])
         # Draws that are not independent bound nothing.
@@ -298,7 +334,8 @@ class Run:
     @property
     def stateful(self) -> bool:
         """Whether outputs changed as the audit went on."""
-        exhausted = self.watch.exhausted or (self.watch.always_raised and self.raised_in_probe < 1.0)
+        probed = self.options.samples >= FEWEST_FOR_A_PROBE
+        exhausted = self.watch.exhausted or (probed and self.watch.always_raised and self.raised_in_probe < 1.0)
         return self.drift.found or exhausted
 
     def _verdict(self, stopped_by: StoppedBy, detectable: float) -> Verdict:

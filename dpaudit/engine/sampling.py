@@ -7,6 +7,7 @@ and a few outputs to learn from, never all samples.
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
@@ -14,7 +15,7 @@ import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, TypeAlias
 
@@ -22,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.drift import raised_share
-from dpaudit.engine.outputs import Encoded, digest, encode, record_keys, stack
+from dpaudit.engine.outputs import Encoded, digest, encode, record_keys, stack, unwrapped
 from dpaudit.engine.views import Block, RecordView, View
 from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.mechanism import Fresh, Mechanism, Outputs, PerRelease, Plain, Raised, checked_outputs
@@ -73,7 +74,7 @@ class Sampler:
                 raise
             except Exception as error:
                 raise BatchRaised(f"{type(error).__name__}: {error}") from error
-        return checked_outputs(outputs, size)
+        return unwrapped(checked_outputs(outputs, size))
 
     def _one(self, data: Any, rng: np.random.Generator) -> Any:
         try:
@@ -87,7 +88,7 @@ class Sampler:
             raise  # it broke the protocol; any other error is what the caller of a release sees
         except Exception as error:
             return Raised.from_exception(error)
-        return checked_outputs(outputs, 1)[0]
+        return unwrapped(checked_outputs(outputs, 1))[0]
 
     @property
     def batched(self) -> bool:
@@ -154,6 +155,24 @@ class Ended:
 
     blocks: tuple[BlockPair, ...]
     cause: BaseException | None = None
+    worker: tuple[int, int | None] = (0, None)  # process, and the signature of its first outputs
+
+
+_FIRST_OUTPUTS: dict[int, int | None] = {}  # per audit: signature of what this process drew first
+
+
+def run_sent_task(task: Task) -> Ended:
+    """What a worker runs: the task, and before its first one of an audit a few outputs on which nothing is bet.
+
+    Processes that start from one random state (a generator made at import time) draw the same ones.
+    """
+    if task.entropy not in _FIRST_OUTPUTS:
+        seed = seed_child(task.entropy, 0, 0, 3, os.getpid())
+        try:
+            _FIRST_OUTPUTS[task.entropy] = _signature(encode(task.sampler.draw(task.data, SIGNED, seed)))
+        except (TimedOut, BatchRaised):
+            _FIRST_OUTPUTS[task.entropy] = None
+    return replace(run_task(task), worker=(os.getpid(), _FIRST_OUTPUTS[task.entropy]))
 
 
 def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[int], None] = lambda _: None) -> Ended:
@@ -182,7 +201,7 @@ def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[i
                 small, drawing = [], 0.0
             on_block(2 * size)
     except (KeyboardInterrupt, TimedOut, BatchRaised, OutOfTime) as error:
-        cause = error
+        cause = error.with_traceback(None)  # its frames would keep a suspended mechanism, and its locks, alive
     if small:
         done.append(_count(task, small, drawing))
     return Ended(tuple(done), cause)
@@ -306,7 +325,7 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: f
     if raised_share(drawn) == 1.0 and raised_share(other_side) == 1.0:
         raise MechanismError(
             "The mechanism raised on every call, on both data sets, so there is nothing to audit:\n\n"
-            + _traceback(sampler.mechanism, data, seed_child(entropy, 0, 0, 2, 0))
+            + traceback_of(sampler.mechanism, data, seed_child(entropy, 0, 0, 2, 0))
         )
     telling = _telling(record_keys(drawn))
     if telling and _same(drawn, other_seed):
@@ -323,7 +342,7 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: f
     return Probe(_same(drawn, again), float(raised))
 
 
-def _traceback(mechanism: Mechanism, data: Any, seed: np.random.SeedSequence) -> str:
+def traceback_of(mechanism: Mechanism, data: Any, seed: np.random.SeedSequence) -> str:
     """Call once more, this time without turning the exception into an output."""
     rng = np.random.Generator(np.random.PCG64(seed))
     try:

@@ -1,9 +1,9 @@
 """The campaign: which pair of data sets to sample next, and the capital of all of them together.
 
-Every pair owns its share of the capital before it is sampled: half goes in equal parts to the pool that Hypothesis gave,
-and the k-th pair proposed later owns 1 / (2 k (k + 1)). Wealth that is not at stake stays as it is, so the sum is a
-supermartingale whatever pair is chosen next, and one alpha covers all of them. A list of pairs that is complete from
-the start is shared out in equal parts and keeps nothing back.
+Every pair owns its share of the capital before it is sampled: most goes in equal parts to the pool that Hypothesis gave,
+and the k-th pair proposed later owns the part 1 / (k (k + 1)) of what was set aside. Wealth that is not at stake stays as
+it is, so the sum is a supermartingale whatever pair is chosen next, and one alpha covers all of them. A list of pairs that
+is complete from the start is shared out in equal parts and keeps nothing back.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ SMALLEST_ROUND = 50
 GROWTH = 0.15  # a round adds this share to what a pair has seen,
 LATE_GROWTH = 0.5  # and this share once it has seen so many outputs that a late stop matters less than many rounds
 LARGE = 50_000
+RESERVED = 0.25  # of the capital, for pairs proposed while the audit runs
 LEADERS_SHARE = 3  # outputs of the leading pair for each output of all others
 EXPLORE = 0.3
 HOPE = 10.0  # doubt about the epsilon of a pair after one output, for events of a few percent
@@ -115,7 +116,7 @@ class Campaign:
         self.bets = bet_sizes(samples)
         self.build = build
         self.for_bound = for_bound
-        self._reserve = 0.0 if complete else 0.5
+        self._reserve = 0.0 if complete else RESERVED
         self._late = 0
         self.candidates: list[Candidate] = []
         self.timeline: list[tuple[int, tuple[Record, ...]]] = []
@@ -136,6 +137,16 @@ class Campaign:
         if share <= 0.0:
             raise AssertionError("a complete list of pairs has nothing set aside for proposals")
         return self._add(pair, math.log(share))
+
+    @property
+    def open_to_proposals(self) -> bool:
+        """Whether a share was set aside for pairs proposed later."""
+        return self._reserve > 0.0
+
+    def most_promising(self) -> Candidate:
+        """The pair with the best lower confidence index."""
+        sampled = [candidate for candidate in self.candidates if candidate.rounds]
+        return max(sampled, key=lambda c: c.index(self.points, bound=self.for_bound)[0])
 
     def next_candidate(self, spent: float = 0.0) -> tuple[Candidate, bool]:
         """The pair to sample next, and whether it is in the lead.

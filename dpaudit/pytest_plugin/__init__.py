@@ -31,6 +31,10 @@ PACKAGE = str(Path(__file__).resolve().parents[1])
 HOOKS = pytest.StashKey["Hooks"]()
 
 
+class Unmet(AssertionError):
+    """The verdict is not the one that was expected."""
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the flags."""
     group = parser.getgroup("dpaudit", "audits of differential privacy")
@@ -126,7 +130,7 @@ class Hooks:
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
         """Give the audits of a test the run's options, and remember what they found."""
-        from dpaudit.pytest_plugin.surrounding import audits_of
+        from dpaudit.pytest_plugin.surrounding import assertions_of
 
         if self._session is not None and item.nodeid in self._session.violations:
             # A test is not tried again until chance makes it green.
@@ -135,10 +139,10 @@ class Hooks:
                 + self._session.violations[item.nodeid],
                 pytrace=False,
             )
-        with audits_of(item, lambda: self.session):
+        with assertions_of(item, lambda: self.session):
             try:
                 outcome = yield
-            except (PrivacyViolation, Inconclusive, DPAuditError) as error:
+            except (PrivacyViolation, Inconclusive, Unmet, DPAuditError) as error:
                 _cut_our_frames(error)
                 if isinstance(error, PrivacyViolation):
                     self.session.violations[item.nodeid] = str(error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,7 @@ from dpaudit.engine.audit import audit
 from dpaudit.engine.options import Options
 from dpaudit.engine.result import Result, StoppedBy
 from dpaudit.errors import DPAuditError, Inconclusive, InvalidArgument, PrivacyViolation
-from dpaudit.pytest_plugin import REPORTS
-from dpaudit.pytest_plugin.surrounding import no_surroundings
+from dpaudit.pytest_plugin import REPORTS, Unmet
 from dpaudit.report import write_reports
 from dpaudit.report.document import Document, Entry, sorted_entries, write_whole
 from dpaudit.report.terminal import Style, line, totals
@@ -28,10 +28,6 @@ ENTRIES = pytest.StashKey[list[Entry]]()
 REGRESSIONS = pytest.StashKey[list[str]]()
 EXACT = 1.0 + 1e-9  # shares of alpha add up to alpha, but for rounding
 URGENCY = {Verdict.VIOLATION: 0, Verdict.INCONCLUSIVE: 1, Verdict.NO_VIOLATION_FOUND: 2}
-
-
-class Unmet(AssertionError):
-    """The verdict is not the one that was expected."""
 
 
 class Session:
@@ -196,8 +192,7 @@ class Session:
             **options: Any,
         ) -> Result:
             chosen, prepared = self.prepare(item, name, options)
-            with no_surroundings():
-                result = audit(mechanism, claim, neighbours, name=chosen, **prepared)
+            result = audit(mechanism, claim, neighbours, name=chosen, **prepared)
             self.record(item, result)
             allowed = self.allows_inconclusive(item) if allow_inconclusive is None else allow_inconclusive
             self.judge(result, expect, allow_inconclusive=allowed)
@@ -228,9 +223,14 @@ class Session:
     # Reporting
 
     def attach(self, item: pytest.Item, report: pytest.TestReport) -> None:
-        """Put the results of a test on its report, as plain data that crosses processes."""
+        """Put the results of a test on its report, as plain data that crosses processes.
+
+        A violation in a test that did not fail was expected, by ``expect`` or by ``pytest.raises``.
+        """
         entries = item.stash.get(ENTRIES, [])
         item.stash[ENTRIES] = []
+        if not report.failed:
+            entries = [entry if entry.met else replace(entry, expect=entry.result.verdict) for entry in entries]
         if entries:
             report.dpaudit = [entry.to_dict() for entry in entries]  # type: ignore[attr-defined]
 
@@ -333,8 +333,7 @@ class AuditItem(pytest.Item):
         session = self.config.stash[HOOKS].session
         definition = self.collected.audit
         _, options = session.prepare(self, definition.name, definition.options)
-        with no_surroundings():
-            result = definition.run(**options)
+        result = definition.run(**options)
         session.record(self, result, self.collected)
         session.judge(result, definition.expect, allow_inconclusive=session.allows_inconclusive(self))
 
