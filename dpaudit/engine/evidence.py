@@ -192,25 +192,31 @@ class Wealth:
                 share = RESERVE / (self._late * (self._late + 1))
                 self._cash -= share
             self._share[key] = share
-            width = ISOTONIC_BETS.size if key[1].startswith("isotonic") else self.bets.size
+            width = ISOTONIC_BETS.size if key[1].startswith("isotonic") else self.bets.size + 1
             self._experts[key] = np.zeros((len(self.points), width))
 
     def log_wealth(self) -> Floats:
         """Log of the capital, cash included; zero before the first bet."""
         if not self._experts:
             return np.zeros(len(self.points))
-        parts = [math.log(self._share[key]) + _log_mean_exp(gain) for key, gain in self._experts.items()]
+        parts = [math.log(self._share[key]) + self._mixed(key, gain) for key, gain in self._experts.items()]
         total = np.logaddexp.reduce([*parts, np.full(len(self.points), math.log(max(self._cash, 1e-300)))], axis=0)
         if not np.isfinite(total).all():
             # A NaN would compare false with every threshold and hide a violation.
             raise DPAuditError("The wealth of the audit is not finite; this is a defect of dpaudit, please report it.")
         return np.asarray(total, dtype=np.float64)
 
+    def _mixed(self, key: tuple[str, str], gain: Floats) -> Floats:
+        """Log-wealth of an expert: half of its capital is spread over the fixed bet sizes, half follows the growth bet."""
+        if key[1].startswith("isotonic"):
+            return _log_mean_exp(gain)
+        return np.asarray(np.logaddexp(_log_mean_exp(gain[:, :-1]), gain[:, -1]) - math.log(2.0))
+
     def leading_expert(self, point: int = 0) -> tuple[str, str] | None:
         """(view, expert) with the largest wealth against a point."""
         if not self._experts:
             return None
-        return max(self._experts, key=lambda key: float(_log_mean_exp(self._experts[key])[point]))
+        return max(self._experts, key=lambda key: float(self._mixed(key, self._experts[key])[point]))
 
 
 def expert_gains(record: Record, points: Points, bets: Floats) -> Iterator[tuple[str, Floats]]:
@@ -269,6 +275,7 @@ class Choice:
     left_weight: Floats
     right_centre: Floats
     left_centre: Floats
+    growth_bet: Floats  # the bet that would grow fastest if the past were the truth
 
 
 def choose_events(past: Counts, orders: NDArray[np.intp], points: Points) -> Choice:
@@ -297,7 +304,12 @@ def choose_events(past: Counts, orders: NDArray[np.intp], points: Points) -> Cho
     weight[1] = np.where(idle, ~better, np.where(overlap & better, 0.0, weight[1]))
     weight /= weight.max(axis=0)
     weight[weight < LEAST_WEIGHT] = 0.0
-    return Choice(best[0] + 1, best[1] + 1, score[0], score[1], weight[0], weight[1], centre[0], centre[1])
+    # Mean over variance of one step, the mean being what is left of the advantage after the shrinkage.
+    mean = (weight * np.maximum(score, 0.0) * scale).sum(axis=0) / math.sqrt(float(totals.min()))
+    spread = (weight * scale) ** 2
+    growth_bet = mean / spread.sum(axis=0)
+    sizes = best + 1
+    return Choice(sizes[0], sizes[1], score[0], score[1], weight[0], weight[1], centre[0], centre[1], growth_bet)
 
 
 def plug_in_epsilon(past: Counts, orders: NDArray[np.intp], delta: float) -> tuple[float, float]:
@@ -321,7 +333,7 @@ def plug_in_epsilon(past: Counts, orders: NDArray[np.intp], delta: float) -> tup
 
 
 def _two_sided_gains(past: Counts, new: Counts, orders: NDArray[np.intp], points: Points, bets: Floats) -> Floats:
-    """Log-gains, shape (orders, points, bet sizes)."""
+    """Log-gains, shape (orders, points, bet sizes and then the growth bet)."""
     choice = choose_events(past, orders, points)
     rows = np.arange(orders.shape[0])[:, None]
     w_right, w_left = choice.right_weight, choice.left_weight
@@ -342,7 +354,10 @@ def _two_sided_gains(past: Counts, new: Counts, orders: NDArray[np.intp], points
     largest_bet = np.divide(1.0, worst, out=np.zeros_like(worst), where=worst > 1e-300)
     counts = np.stack([in_right[0], in_left[0], outside[0], in_right[1], in_left[1], outside[1]])
     largest_bet[:, points.epsilon > LARGEST_EPSILON] = 0.0
-    gains = np.log1p(step[..., None] * (largest_bet[..., None] * bets))
+    stakes = np.concatenate(
+        [largest_bet[..., None] * bets, np.minimum(choice.growth_bet, bets[-1] * largest_bet)[..., None]], axis=2
+    )
+    gains = np.log1p(step[..., None] * stakes)
     return np.asarray(np.einsum("sop,sopk->opk", counts, gains))
 
 

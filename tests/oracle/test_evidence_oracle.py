@@ -415,6 +415,19 @@ def simulated_campaign(claim: Claim, rng: np.random.Generator, *, ratio: float) 
     return campaign
 
 
+def test_pairs_own_their_capital_before_they_are_sampled() -> None:
+    """13.6: shares of the pool, of late proposals and of what is set aside add up to one, whenever pairs are proposed."""
+    claim = PureDP(1.0)
+    for complete, late in ((True, 0), (False, 0), (False, 1), (False, 12)):
+        pairs = [Pair([k], [k + 1]) for k in range(5)]
+        campaign = Campaign(claim, points_of(claim), pairs, samples=1000, complete=complete, build=build_views)
+        assert campaign.log_wealth() == pytest.approx(0.0, abs=1e-12)
+        for k in range(late):
+            campaign.propose(Pair([k], [k, k]))
+            assert campaign.log_wealth() == pytest.approx(0.0, abs=1e-12)
+        assert sum(math.exp(candidate.log_share) for candidate in campaign.candidates) <= 1.0 + 1e-12
+
+
 def test_tied_bounds_agree_with_the_wealth_at_the_claim() -> None:
     """13.1: what refutes the claim with enough to spare refutes everything below, so the prefix reaches it."""
     claim = PureDP(1.0)

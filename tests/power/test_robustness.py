@@ -181,7 +181,7 @@ def test_a_time_out_can_be_an_output() -> None:
             time.sleep(1.0)
         return 1
 
-    result = audit(hangs_on_some, timeout=0.002, timeout_is_output=True, samples=2000, shrink=False)
+    result = audit(hangs_on_some, timeout=0.002, timeout_is_output=True, samples=700, shrink=False)
     assert result.verdict is Verdict.VIOLATION
     assert result.witness is not None
 

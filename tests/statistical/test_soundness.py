@@ -24,7 +24,7 @@ from dpaudit.claims import Claim, gaussian_delta
 ALPHA = 0.1
 DECLARED = 1e-6
 AUDITS = 200
-SAMPLES = 1000
+SAMPLES = 700
 EPSILON = 1.0
 LIKELY = math.exp(EPSILON) / (1.0 + math.exp(EPSILON))
 MU = 0.5
@@ -119,7 +119,7 @@ def test_no_disguise_of_randomised_response_raises_false_alarms(name: str) -> No
     """What one output looks like must not depend on the others of its batch: each of these once did or nearly did."""
     disguise = DISGUISES[name]
     mechanism = dpaudit.batched(lambda bit, size, rng: disguise(truthful(bit, size, rng).tolist()))
-    audits = 12
+    audits = 8
     alarms = sum(
         dpaudit.audit(
             mechanism, PureDP(EPSILON), [(0, 1)], samples=SAMPLES, alpha=ALPHA, seed=seed, shrink=False
@@ -138,7 +138,7 @@ def test_exceptions_of_exactly_private_frequency_raise_no_false_alarms() -> None
             raise ValueError("the bit came out as one")
         return np.zeros(size)
 
-    audits = 12
+    audits = 8
     alarms = sum(
         dpaudit.audit(
             dpaudit.batched(raising), PureDP(EPSILON), [(0, 1)], samples=SAMPLES, alpha=ALPHA, seed=seed, shrink=False

@@ -161,8 +161,8 @@ ZOO: dict[str, Any] = {
     "generator": (n for n in range(3)),
     "cyclic": cyclic(),
     "deep": deep(200),
-    "long": list(range(2000)),
-    "long floats": tuple(float(n) for n in range(2000)),
+    "long": list(range(600)),
+    "long floats": tuple(float(n) for n in range(600)),
 }
 COMPANIONS: list[Any] = [None, 1.5, 7, "x", [1.0], (1, 2, 3), {"a": 1}, np.zeros(4), np.float32(1), [0.5] * 700]
 
