@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         ZeroConcentratedDP,
     )
     from dpaudit.engine.audit import Audit, assert_private, audit
+    from dpaudit.engine.membership import audit_scores, one_run_bound
     from dpaudit.engine.result import Channel, Result, Witness
     from dpaudit.errors import DPAuditError, Inconclusive, InvalidArgument, MechanismError, PrivacyViolation
     from dpaudit.exact.verify import verify
@@ -43,6 +44,7 @@ _HOME = {
         "ZeroConcentratedDP",
     ),
     "dpaudit.engine.audit": ("Audit", "assert_private", "audit"),
+    "dpaudit.engine.membership": ("audit_scores", "one_run_bound"),
     "dpaudit.engine.result": ("Channel", "Result", "Witness"),
     "dpaudit.errors": ("DPAuditError", "Inconclusive", "InvalidArgument", "MechanismError", "PrivacyViolation"),
     "dpaudit.exact.verify": ("verify",),
@@ -76,12 +78,14 @@ __all__ = [
     "anonymity",
     "assert_private",
     "audit",
+    "audit_scores",
     "batched",
     "check_sensitivity",
     "estimate_sensitivity",
     "exact",
     "fresh",
     "neighbours",
+    "one_run_bound",
     "per_release",
     "verify",
 ]

@@ -27,6 +27,7 @@ MODULES = (
     "mechanisms.pufferfish",
     "mechanisms.importance_weighting",
     "mechanisms.federated",
+    "mechanisms.floating_point",
 )
 
 

@@ -295,7 +295,9 @@ class Session:
             if not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE):
                 reporter.line(line(entry, Style()))
         if self.entries:
-            reporter.line(f"{totals(document)} The run may spend {self.settings.alpha:g}.")
+            again = len(self.entries) - len(document.entries)
+            tries = f" With {again} repeated it spent {self.spent:.3g}." if again else ""
+            reporter.line(f"{totals(document)} The run may spend {self.settings.alpha:g}.{tries}")
         for note in self.notes:
             reporter.line(note)
 

@@ -202,9 +202,7 @@ def test_one_run_has_power():
     assert all(bound.verdict is Verdict.VIOLATION for bound in bounds)
     assert np.median([bound.epsilon_lower for bound in bounds]) > 2.5  # of 10.0
     gaussian = [one_run_bound(*one_gaussian_run(2.0, 2000, seed), GaussianDP(1.0)) for seed in range(5)]
-    assert (
-        np.median([bound.parameter_lower for bound in gaussian]) > 0.75
-    )  # of 2: (epsilon, delta) points of a profile say less
+    assert np.median([bound.parameter_lower for bound in gaussian]) > 0.75  # of 2
     assert "one run" in str(bounds[0])
     assert "mu >=" in str(gaussian[0])
 
