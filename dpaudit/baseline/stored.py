@@ -168,13 +168,15 @@ class Baseline:
             plain = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise InvalidArgument(f"{origin} is not JSON: {error}.") from None
-        if not isinstance(plain, dict) or plain.get("kind") != "baseline":
-            return cls.of(Document.from_json(text, origin=origin))
-        if plain.get("tool") != "dpaudit":
+        is_baseline = isinstance(plain, dict) and plain.get("kind") == "baseline"
+        if is_baseline and plain.get("tool") != "dpaudit":
             raise InvalidArgument(f"{origin} was not written by dpaudit.")
-        if plain.get("format") != FORMAT:
+        if is_baseline and plain.get("format") != FORMAT:
             raise InvalidArgument(f"{origin} has format {plain.get('format')!r}; this version reads format {FORMAT}.")
+        document = None if is_baseline else Document.from_json(text, origin=origin)
         try:
+            if document is not None:
+                return cls.of(document)
             audits = {str(name): Stored.from_dict(str(name), item) for name, item in plain["audits"].items()}
             return cls(audits=audits, versions={str(name): str(text) for name, text in plain["versions"].items()})
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:

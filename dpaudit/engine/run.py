@@ -372,10 +372,10 @@ class Run:
             looker,
             self.neighbours,
             leader.pair,
+            leader.learner,
             spent=2 * leader.seen,
             alpha=self.options.alpha,
             shrink=self.options.shrink,
-            seconds=max(2.0, 2.0 * (time.monotonic() - self.started)),
             origin=self.source,
         )
         if witness is None:

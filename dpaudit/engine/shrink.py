@@ -42,6 +42,7 @@ SHRINKING_ALPHA = 1e-3  # of one look at one pair while shrinking; the confirmat
 EXAMPLES = 60
 MOST_LOOKS = 200
 FEWEST_SAMPLES = 2_000
+CONFIRMING = 6  # times what the audit spent on the pair it found
 SHRINK_NUMBER, CONFIRM_NUMBER, MEASURE_NUMBER = 2_000_000, 3_000_000, 4_000_000  # names of their seeds
 LARGEST_MEASUREMENT = 100_000
 CONFIDENCE = 0.99
@@ -92,30 +93,30 @@ def find_witness(
     looker: Looker,
     neighbours: Neighbours,
     found: Pair,
+    learner: Learner,
     *,
     spent: int,
     alpha: float,
     shrink: bool,
-    seconds: float,
     origin: object,
 ) -> tuple[Witness | None, dict[str, Any]]:
-    """Shrink, confirm, choose the event, measure it, and write it down; with a summary of the outputs."""
-    allowance = max(4 * spent, FEWEST_SAMPLES)
+    """Shrink, confirm, choose the event, measure it, and write it down; with a summary of the outputs.
+
+    ``learner`` is what the audit learned on the pair it found: it serves where no pair could be confirmed. All budgets are in
+    samples, as multiples of what the audit spent on that pair, so that the witness does not depend on the clock.
+    """
     try:
-        small = _shrink(looker, neighbours, found, allowance, seconds) if shrink else None
-        attempts = (
-            [found] if small is None or fingerprint(tuple(small)) == fingerprint(tuple(found)) else [small, found]
-        )
-        for number, pair in enumerate(attempts, start=1):
+        pair, confirmed = found, False
+        small = _shrink(looker, neighbours, found, spent) if shrink else None
+        same = small is None or fingerprint(tuple(small)) == fingerprint(tuple(found))
+        attempts = [found] if small is None or same else [small, found]
+        for number, attempt in enumerate(attempts, start=1):
             threshold = math.log(number * (number + 1) / alpha)
-            learner = looker.refutes(pair, log_threshold=threshold, samples=10 * allowance, base=CONFIRM_NUMBER)
-            if learner is not None:
+            allowed = max(CONFIRMING * spent, FEWEST_SAMPLES)
+            learned = looker.refutes(attempt, log_threshold=threshold, samples=allowed, base=CONFIRM_NUMBER)
+            if learned is not None:
+                pair, learner, confirmed = attempt, learned, True
                 break
-        confirmed = learner is not None
-        if learner is None:
-            learner = Learner(looker.build)
-            pair = found
-            _learn(looker, pair, learner, spent)
         event = simplest(learner.kept(), learner.views, looker.points, learner.labels)
         if event is None:
             return None, {}
@@ -125,39 +126,27 @@ def find_witness(
         return None, {}  # the verdict stands without a witness
 
 
-def _shrink(looker: Looker, neighbours: Neighbours, found: Pair, allowance: int, seconds: float) -> Pair | None:
+def _shrink(looker: Looker, neighbours: Neighbours, found: Pair, spent: int) -> Pair | None:
     known: dict[Hashable, bool] = {fingerprint(tuple(found)): True}
-    deadline = (
-        time.monotonic() + seconds if looker.deadline is None else min(time.monotonic() + seconds, looker.deadline)
-    )
+    budget = min(max(20 * spent, 40_000), max(2 * spent, 2_000_000))
 
     def violates(pair: Pair) -> bool:
         key = fingerprint(tuple(pair))
         if key not in known:
-            if looker.looks >= MOST_LOOKS or time.monotonic() > deadline:
+            left = budget - looker.drawn
+            late = looker.deadline is not None and time.monotonic() > looker.deadline
+            if looker.looks >= MOST_LOOKS or left < FEWEST_SAMPLES or late:
                 return False
             threshold = math.log(1.0 / SHRINKING_ALPHA)
+            allowed = min(max(2 * spent, FEWEST_SAMPLES), left)
             try:
-                learner = looker.refutes(pair, log_threshold=threshold, samples=allowance, base=SHRINK_NUMBER)
+                learner = looker.refutes(pair, log_threshold=threshold, samples=allowed, base=SHRINK_NUMBER)
             except (DPAuditError, OutOfTime):  # Hypothesis would take it for the failure it is to shrink
                 learner = None
             known[key] = learner is not None
         return known[key]
 
     return smallest(neighbours.strategy, violates, examples=EXAMPLES, seed=looker.entropy % 2**32)
-
-
-def _learn(looker: Looker, pair: Pair, learner: Learner, per_side: int) -> None:
-    task = Task(
-        looker.sampler, pair.data, pair.neighbour, (), looker.entropy,
-        (CONFIRM_NUMBER, 0), 0, tuple(block_sizes(max(per_side, 100))), per_side,
-    )  # fmt: skip
-    ended = run_task(task, deadline=looker.deadline)
-    if ended.cause is not None:
-        raise ended.cause
-    merged = merge(ended.blocks)
-    looker.drawn += 2 * merged.size
-    learner.settle(Settled(merged.counts, merged.learn, merged.repeats), merged.size)
 
 
 @dataclass(frozen=True, slots=True)
