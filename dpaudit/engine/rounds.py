@@ -83,7 +83,7 @@ def _run_there(
     )
     flying: deque[tuple[Task, Future[Ended]]] = deque()
     signatures: set[int] = set()
-    workers_seen = _WORKERS.setdefault(task.entropy, {})
+    workers_seen = _WORKERS.setdefault(task.audit, {})
     done: list[BlockPair] = []
     cause: BaseException | None = None
     try:
@@ -120,7 +120,7 @@ def _run_there(
     return Ended(tuple(done), cause)
 
 
-_WORKERS: dict[int, dict[int, int]] = {}  # per audit: signature of a worker's first outputs -> its process
+_WORKERS: dict[str, dict[int, int]] = {}  # per audit: signature of a worker's first outputs -> its process
 
 
 def _refuse_replays(ended: Ended, seen: set[int], workers: dict[int, int]) -> None:

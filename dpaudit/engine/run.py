@@ -65,6 +65,7 @@ class Run:
         self.options = options
         self.name = name
         self.entropy = secrets.randbits(63) if options.seed is None else options.seed
+        self.token = secrets.token_hex(8)
         self.started = time.monotonic()
         # Bounds and report come on top of the sampling, and want a little of the time.
         self.deadline = None if options.seconds is None else self.started + 0.95 * options.seconds
@@ -214,6 +215,7 @@ class Run:
             first=0,
             sizes=(),
             keep=-(-learner.wanted() // blocks),
+            audit=self.token,
         )
 
     def _settle(self, candidate: Candidate, merged: BlockPair) -> None:

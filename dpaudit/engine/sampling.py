@@ -130,6 +130,7 @@ class Task:
     first: int  # number of the first block
     sizes: tuple[int, ...]
     keep: int  # outputs of each side and block to hand back for learning
+    audit: str = ""  # names the audit, for workers that serve several; nothing is drawn from it
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +159,7 @@ class Ended:
     worker: tuple[int, int | None] = (0, None)  # process, and the signature of its first outputs
 
 
-_FIRST_OUTPUTS: dict[int, int | None] = {}  # per audit: signature of what this process drew first
+_FIRST_OUTPUTS: dict[str, int | None] = {}  # per audit: signature of what this process drew first
 
 
 def run_sent_task(task: Task) -> Ended:
@@ -166,13 +167,13 @@ def run_sent_task(task: Task) -> Ended:
 
     Processes that start from one random state (a generator made at import time) draw the same ones.
     """
-    if task.entropy not in _FIRST_OUTPUTS:
+    if task.audit not in _FIRST_OUTPUTS:
         seed = seed_child(task.entropy, 0, 0, 3, os.getpid())
         try:
-            _FIRST_OUTPUTS[task.entropy] = _signature(encode(task.sampler.draw(task.data, SIGNED, seed)))
+            _FIRST_OUTPUTS[task.audit] = _signature(encode(task.sampler.draw(task.data, SIGNED, seed)))
         except (TimedOut, BatchRaised):
-            _FIRST_OUTPUTS[task.entropy] = None
-    return replace(run_task(task), worker=(os.getpid(), _FIRST_OUTPUTS[task.entropy]))
+            _FIRST_OUTPUTS[task.audit] = None
+    return replace(run_task(task), worker=(os.getpid(), _FIRST_OUTPUTS[task.audit]))
 
 
 def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[int], None] = lambda _: None) -> Ended:
