@@ -17,9 +17,11 @@ from dpaudit.claims import Claim, Verdict
 from dpaudit.engine.result import Channel, Result, claim_from_dict, claim_to_dict, versions
 from dpaudit.errors import InvalidArgument
 from dpaudit.report.document import Document, write_whole
+from dpaudit.validation import check_open_unit
 
 FORMAT = 1
 DIGITS = 6
+MOST_TRIALS = 2**53  # more than anybody counts, and exact as a float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +85,14 @@ class Stored:
     detectable_epsilon: float
     leading: Leading | None = None
 
+    def __post_init__(self) -> None:
+        check_open_unit(alpha=self.alpha)
+        for name in ("epsilon_lower", "delta", "detectable_epsilon"):
+            if not getattr(self, name) >= 0.0:
+                raise InvalidArgument(
+                    f"{name}={getattr(self, name)!r} of the audit {self.name!r} must be zero or positive."
+                )
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data, without the name, under which it is stored."""
         return {
@@ -104,8 +114,6 @@ class Stored:
     def from_dict(cls, name: str, plain: Mapping[str, Any]) -> Stored:
         """Read back what :meth:`to_dict` wrote."""
         numbers = {key: float(plain[key]) for key in ("alpha", "epsilon_lower", "delta", "detectable_epsilon")}
-        if any(map(math.isnan, numbers.values())) or not 0.0 < numbers["alpha"] < 1.0:
-            raise ValueError(f"numbers of {name!r} are out of range")
         return cls(
             name=name,
             path=_text(plain, "path"),
@@ -241,6 +249,6 @@ def _counts(value: Any) -> tuple[int, int] | None:
         return None
     count, trials = value
     whole = all(isinstance(number, int) and not isinstance(number, bool) for number in (count, trials))
-    if not whole or not 0 <= count <= trials or trials == 0:
+    if not whole or not 0 <= count <= trials or not 0 < trials < MOST_TRIALS:
         raise ValueError(f"{value!r} is not a count of so many trials")
     return count, trials
