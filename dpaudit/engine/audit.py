@@ -10,6 +10,7 @@ from dpaudit.claims import Claim, Verdict
 from dpaudit.engine.options import Options
 from dpaudit.engine.result import Channel, Result
 from dpaudit.engine.run import Run
+from dpaudit.engine.surroundings import current
 from dpaudit.errors import Inconclusive, InvalidArgument, PrivacyViolation
 from dpaudit.neighbours import Neighbours, fixed
 from dpaudit.validation import check_choice, shorten
@@ -85,10 +86,20 @@ def assert_private(
     neighbours: Neighbours | Sequence[tuple[Any, Any]],
     *,
     allow_inconclusive: bool = False,
+    name: str | None = None,
     **options: Any,
 ) -> Result:
-    """Audit, and raise :class:`PrivacyViolation` with the witness, or :class:`Inconclusive`; otherwise return the result."""
-    result = audit(mechanism, claim, neighbours, **options)
+    """Audit, and raise :class:`PrivacyViolation` with the witness, or :class:`Inconclusive`; otherwise return the result.
+
+    Inside pytest it is part of the run: it has the run's options, and a share of the run's alpha unless it names its own.
+    """
+    around = current()
+    if around is not None:
+        name, options = around.options(name, options)
+    result = audit(mechanism, claim, neighbours, name=name, **options)
+    if around is not None:
+        around.finished(result)
+        allow_inconclusive = allow_inconclusive or around.allows_inconclusive()
     if result.verdict is Verdict.VIOLATION:
         raise PrivacyViolation(str(result), result)
     if result.verdict is Verdict.INCONCLUSIVE and not allow_inconclusive:

@@ -386,7 +386,9 @@ class Run:
 
     def _leading(self) -> dict[str, Any]:
         most = max(self.campaign.candidates, key=lambda candidate: candidate.seen)
-        return leading_event(most.pair, most.learner, self.points) if most.rounds else {}
+        # Against the claim itself a mechanism that keeps it has nothing to show, and the choice would be noise.
+        half = points_of(self.claim.at(self.claim.parameter / 2.0)) if self.claim.parameter > 0.0 else self.points
+        return leading_event(most.pair, most.learner, half) if most.rounds else {}
 
     def _witness_deadline(self) -> float | None:
         """A tenth of the time budget is there for the witness even where the violation came late."""

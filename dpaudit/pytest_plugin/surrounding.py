@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from dpaudit.engine import surroundings
 
 if TYPE_CHECKING:
     import pytest
 
     from dpaudit.pytest_plugin.session import Session
 
-try:
-    surroundings: Any = importlib.import_module("dpaudit.engine.surroundings")
-except ImportError:
-    surroundings = None
-
 
 @contextlib.contextmanager
 def assertions_of(item: pytest.Item, session: Callable[[], Session]) -> Iterator[None]:
     """Inside, ``assert_private`` has the options of the run, is charged to its alpha, and its results are kept."""
-    if surroundings is None:
-        yield
-        return
     around = surroundings.Surroundings(
         options=lambda name, given: session().prepare(item, name, given),
         finished=lambda result: session().record(item, result),

@@ -252,7 +252,6 @@ def test_a_changed_mechanism_is_a_regression(project: Any, before: str, after: s
     assert f"on [] and [1] tells {how} than it did" in out
 
 
-@pytest.mark.xfail(strict=True, reason="the engine picks the leading event of a quiet audit against the claim itself")
 def test_a_quiet_mechanism_that_changed_is_a_regression(project: Any) -> None:
     project.audits(project.audit("count", samples=200_000))
     project.run("run", "--save-baseline", "base.json")

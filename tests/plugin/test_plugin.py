@@ -401,7 +401,6 @@ def test_it():
 
 
 def test_assert_private_inside_a_test_is_part_of_the_run(suite: Any) -> None:
-    pytest.importorskip("dpaudit.engine.surroundings", reason="the engine does not tell its surroundings yet")
     suite.tests(
         """
 def test_good():
