@@ -15,8 +15,6 @@ for _name in ("baseline", "pytest_plugin.session", "report.html", "report.junit"
 for _name in ("scipy.stats", "statsmodels.stats.proportion", "pandas", "hypothesis"):
     importlib.import_module(_name)
 
-pytest_plugins = ["pytester"]
-
 INSTALLED = any(point.name == "dpaudit" for point in importlib.metadata.entry_points(group="pytest11"))
 PLUGIN = [] if INSTALLED else ["-p", "dpaudit.pytest_plugin"]
 

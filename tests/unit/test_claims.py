@@ -71,7 +71,9 @@ def test_a_larger_parameter_allows_more(claim, factor):
 @settings(max_examples=200, deadline=None)
 @given(CLAIMS, CLAIMS)
 def test_a_stronger_claim_allows_nothing_that_the_weaker_forbids(strong, weak):
-    if strong.is_at_least_as_strong_as(weak):
+    # Profiles of moment claims are upper bounds, so they may lie above what they imply.
+    exact = not isinstance(strong, RenyiDP | ZeroConcentratedDP) or type(strong) is type(weak)
+    if exact and strong.is_at_least_as_strong_as(weak):
         assert (strong.delta(GRID) <= weak.delta(GRID) * (1 + 1e-9) + 1e-14).all()
 
 
