@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import importlib
 import math
 import multiprocessing
 import os
@@ -257,17 +258,17 @@ def executor_for(settings: Settings) -> Iterator[Executor | None]:
         if kind != "dask" or not address:
             raise InvalidArgument(f"executor={settings.executor!r} must look like dask:tcp://host:8786.")
         try:
-            from distributed import Client
+            distributed = importlib.import_module("distributed")
         except ImportError as error:
             raise InvalidArgument(
                 f"executor={settings.executor!r} needs Dask: pip install 'dpaudit[dask]' ({error})."
             ) from None
         try:
-            client = Client(address, timeout=10)  # type: ignore[no-untyped-call]  # distributed has no types
+            client = distributed.Client(address, timeout=10)
         except (OSError, ValueError) as error:
             raise InvalidArgument(f"executor={settings.executor!r} cannot be reached: {error}.") from None
         with client:
-            yield client.get_executor()  # type: ignore[no-untyped-call]
+            yield client.get_executor()
     elif settings.workers > 1:
         with process_pool(settings.workers) as pool:
             yield pool
