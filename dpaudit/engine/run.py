@@ -244,9 +244,9 @@ class Run:
                 self.messages.append("Interrupted; this is the result so far.")
                 return StoppedBy.INTERRUPT
             case TimedOut():
-                pair = self.sampled.pair if self.sampled else None
+                pair = (self.sampled or self.campaign.candidates[0]).pair  # the probe is on the first one
                 self.messages.append(
-                    f"{cause} It was on the pair {shorten(tuple(pair) if pair else None, 200)} with seed {self.entropy}. Nothing "
+                    f"{cause} It was on the pair {shorten(tuple(pair), 200)} with seed {self.entropy}. Nothing "
                     "was drawn again: a retry would hide what made it slow."
                 )
                 return StoppedBy.TIMEOUT

@@ -17,6 +17,7 @@ from dpaudit.engine.scores import Column, Linear
 from dpaudit.engine.views import RecordView, ScoreView, ShapeView, ValueView, text_of
 
 CELLS = 40
+LARGEST_DRAWN = 1e300
 MOST_CATEGORIES = 24
 
 
@@ -39,15 +40,17 @@ def picture(event: Event, sides: Sides) -> dict[str, Any]:
 
 
 def _histogram(event: Event, columns: list[np.ndarray[Any, Any]], line: Line) -> dict[str, Any]:
+    columns = [column[np.abs(column) < LARGEST_DRAWN] for column in columns]  # drops NaN too
     pooled = np.concatenate(columns)
-    pooled = pooled[np.isfinite(pooled)]
     if not pooled.size:
         return {}
     low, high = np.quantile(pooled, [0.001, 0.999])
     if not low < high:
         low, high = low - 0.5, high + 0.5
     edges = np.linspace(low, high, CELLS + 1)
-    counts = [np.histogram(column[np.isfinite(column)], edges)[0].tolist() for column in columns]
+    if not (np.diff(edges) > 0.0).all():
+        return {}
+    counts = [np.histogram(column, edges)[0].tolist() for column in columns]
     intervals = [list(interval) for interval in _intervals(line, event.cells[: line.cells])]
     return {"edges": edges.tolist(), "data": counts[0], "neighbour": counts[1], "event": intervals}
 

@@ -312,6 +312,23 @@ def test_a_different_type_each_time() -> None:
     assert leak.verdict is Verdict.VIOLATION
 
 
+@pytest.mark.parametrize("width", [1, 3])
+@pytest.mark.parametrize("scale", [1.7e308, 5e-324, math.inf, math.nan])
+def test_numbers_at_the_ends_of_the_floats(scale: float, width: int) -> None:
+    """Warnings are errors here: no overflow may reach the user, from learning to the summary of the outputs."""
+
+    def extreme(data: list[int], size: int, rng: np.random.Generator) -> Any:
+        signs = np.where(rng.random((size, width)) < (0.9 if data else 0.1), 1.0, -1.0)
+        with np.errstate(invalid="ignore"):
+            values = signs * scale * np.where(rng.random((size, width)) < 0.5, 1.0, rng.random((size, width)))
+        # NaN has no sign, so there the other outputs are ordinary.
+        return np.where((signs > 0) | math.isfinite(scale), values, rng.laplace(size=(size, width)))
+
+    result = audit(dpaudit.batched(extreme), samples=3000)
+    assert result.verdict is Verdict.VIOLATION
+    assert Result.from_dict(json.loads(json.dumps(result.to_dict(), allow_nan=False))) == result
+
+
 CONTAINERS: dict[str, Callable[[Any], Any]] = {
     "list": lambda values: values.tolist(),
     "tuple": lambda values: tuple(values.tolist()),
