@@ -212,12 +212,6 @@ class Wealth:
             return _log_mean_exp(gain)
         return np.asarray(np.logaddexp(_log_mean_exp(gain[:, :-1]), gain[:, -1]) - math.log(2.0))
 
-    def leading_expert(self, point: int = 0) -> tuple[str, str] | None:
-        """(view, expert) with the largest wealth against a point."""
-        if not self._experts:
-            return None
-        return max(self._experts, key=lambda key: float(self._mixed(key, self._experts[key])[point]))
-
 
 def expert_gains(record: Record, points: Points, bets: Floats) -> Iterator[tuple[str, Floats]]:
     """Log-gain of every expert in one round, shape (points, bet sizes). Bets use ``record.past`` alone."""

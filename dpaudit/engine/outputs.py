@@ -124,11 +124,10 @@ def _words(array: NDArray[Any]) -> Encoded | None:
         keys = np.zeros(len(flat), dtype=np.uint64)
         for column in place.T:
             keys = (keys ^ codes_of_words[column]) * _ODD
-    rows, first, back = np.unique(keys, return_index=True, return_inverse=True)
+    _, first, back = np.unique(keys, return_index=True, return_inverse=True)
     labels = [_walk(array[index], [], 0) for index in first]
     codes = np.array([digest(label) for label in labels], dtype=np.uint64)
     named = {int(code): _shortened(label) for code, label in zip(codes, labels, strict=True)}
-    del rows
     return Encoded(codes[back.reshape(-1)], np.empty((len(flat), 0)), named)
 
 

@@ -25,7 +25,6 @@ Sides: TypeAlias = tuple[Encoded, Encoded]
 VALUE_BINS = 8
 MOST_COLUMNS = 16
 NO_BIT = -1100  # zero, infinities and NaN have no lowest set bit
-LOWEST_BIT, HIGHEST_BIT = -1074, 1023
 
 MEANING = (
     "The leak is in the bits of the floating-point numbers, not in their law over the reals: which low bits can occur "

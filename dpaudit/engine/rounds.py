@@ -26,7 +26,6 @@ from dpaudit.engine.sampling import (
 )
 from dpaudit.errors import InvalidArgument, MechanismError
 
-SMALL_ROUND = 2_000  # outputs below which a round of a fast mechanism is not worth sending away
 WORTH_SENDING = 0.02  # seconds of work that a task should hold at least
 TASKS_PER_WORKER = 2  # in flight at once: enough to keep a worker busy, few enough to keep memory flat
 
