@@ -1,8 +1,9 @@
 """Find out whether code that claims to be differentially private really is.
 
 The front door: :func:`audit`, :func:`assert_private`, :class:`Audit` (black box, with a stated error probability),
-:func:`verify` (exact laws), :func:`check_sensitivity` (deterministic), the claims, and the wrappers that make a mechanism of
-a function. Everything is imported on first use, so that ``import dpaudit`` costs next to nothing (PEP 562).
+:func:`verify` (exact laws), :func:`check_sensitivity` (deterministic), :func:`diagnose` (where the bug is), the claims, and
+the wrappers that make a mechanism of a function. Everything is imported on first use, so that ``import dpaudit`` costs next
+to nothing (PEP 562).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
         Verdict,
         ZeroConcentratedDP,
     )
+    from dpaudit.diagnosis.staged import Diagnosis, diagnose
     from dpaudit.engine.audit import Audit, assert_private, audit
     from dpaudit.engine.membership import audit_scores, one_run_bound
     from dpaudit.engine.result import Channel, Result, Witness
@@ -43,6 +45,7 @@ _HOME = {
         "Verdict",
         "ZeroConcentratedDP",
     ),
+    "dpaudit.diagnosis.staged": ("Diagnosis", "diagnose"),
     "dpaudit.engine.audit": ("Audit", "assert_private", "audit"),
     "dpaudit.engine.membership": ("audit_scores", "one_run_bound"),
     "dpaudit.engine.result": ("Channel", "Result", "Witness"),
@@ -60,6 +63,7 @@ __all__ = [
     "Channel",
     "Claim",
     "DPAuditError",
+    "Diagnosis",
     "GaussianDP",
     "Inconclusive",
     "InvalidArgument",
@@ -81,6 +85,7 @@ __all__ = [
     "audit_scores",
     "batched",
     "check_sensitivity",
+    "diagnose",
     "estimate_sensitivity",
     "exact",
     "fresh",

@@ -116,8 +116,8 @@ def check_sensitivity(
     smaller bound, with certainty. Answers may be numbers, arrays, sequences, dicts, sets, pandas Series and DataFrames,
     nested in each other:
 
-    * Entries of dicts, sets, Series and DataFrames are matched by their keys, and a missing entry counts as 0, as in a
-      histogram. Sequences and arrays of different shapes are infinitely far apart.
+    * Entries of dicts, sets, Series and DataFrames are matched by their keys, and a missing entry counts as 0 (or zeros), as
+      in a histogram. Sequences and arrays of different shapes are infinitely far apart.
     * NaN or an infinity against anything else is an infinite change; the same on both sides is none. So are None, text
       and other values that are not numbers.
     * An exception on one side only, or of another type on the other side, is an infinite change.
@@ -208,7 +208,16 @@ def distance(first: Any, second: Any, norm: Norm = "l1") -> float:
         left, right = dict(_entries(first)), dict(_entries(second))
         # In a fixed order: the sum of the gaps must not depend on the hash of the keys.
         paths = [path for path in dict.fromkeys([*left, *right]) if norm != "hamming" or path[-1:] != (_LENGTH,)]
-        gaps = np.array([_gap(left.get(path, _absent(path)), right.get(path, _absent(path))) for path in paths])
+        known_left, known_right = _keys(left), _keys(right)
+        gaps = np.array(
+            [
+                _gap(
+                    left[path] if path in left else _absent(path, right[path], known_left),
+                    right[path] if path in right else _absent(path, left[path], known_right),
+                )
+                for path in paths
+            ]
+        )
     match norm:
         case "hamming":
             return float(np.count_nonzero(gaps))
@@ -280,10 +289,10 @@ def _entries(answer: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         rows = _labels(answer.index)
         for place, column in enumerate(_labels(answer.columns)):
             for row, cell in zip(rows, answer.iloc[:, place].tolist(), strict=True):
-                yield (*path, ("key", (row, column))), cell
+                yield from _entries(cell, (*path, ("key", (row, column))))
     elif is_series(answer):
         for label, cell in zip(_labels(answer.index), answer.tolist(), strict=True):
-            yield (*path, ("key", label)), cell
+            yield from _entries(cell, (*path, ("key", label)))
     elif isinstance(answer, Mapping):
         for key, entry in answer.items():
             yield from _entries(entry, (*path, ("key", key)))
@@ -308,8 +317,17 @@ def _labels(index: Any) -> list[Any]:
     return labels
 
 
-def _absent(path: Path) -> Any:
-    return 0 if path and path[-1][0] == "key" else _MISSING
+def _keys(entries: Mapping[Path, Any]) -> set[Path]:
+    """All ways that end in a key."""
+    return {path[: place + 1] for path in entries for place, step in enumerate(path) if step[0] == "key"}
+
+
+def _absent(path: Path, there: Any, known: AbstractSet[Path]) -> Any:
+    """What stands in for an entry that the other answer has: zeros below a key that is missing, otherwise nothing."""
+    below_a_missing_key = any(step[0] == "key" and path[: place + 1] not in known for place, step in enumerate(path))
+    if not below_a_missing_key:
+        return _MISSING
+    return there if path[-1] == _LENGTH else 0
 
 
 def _gap(first: Any, second: Any) -> float:

@@ -11,6 +11,7 @@ from dpaudit.engine.options import Options
 from dpaudit.engine.result import Channel, Result
 from dpaudit.engine.run import Run
 from dpaudit.engine.surroundings import current
+from dpaudit.engine.timing import TimingRun
 from dpaudit.errors import Inconclusive, InvalidArgument, PrivacyViolation
 from dpaudit.neighbours import Neighbours, fixed
 from dpaudit.validation import check_choice, shorten
@@ -45,7 +46,9 @@ def audit(
     seed
         Root of all random numbers (None: a fresh one, which the result names).
     channel
-        ``"value"`` (default), ``"representation"`` (the bits of floats) or ``"timing"``; each has its own alpha.
+        ``"value"`` (default), ``"representation"`` (the bits of floats) or ``"timing"`` (how long a call takes); each has
+        its own alpha. Timing is for neighbours of equal sizes and one process, half of its samples are a control, and it
+        stands outside the promises on alpha and reproducibility (see ``dpaudit.engine.timing``).
     executor
         Any ``concurrent.futures.Executor``.
     pairs
@@ -77,7 +80,8 @@ def audit(
     if unknown:
         check_choice(sorted(Options.__dataclass_fields__), option=unknown[0])
     chosen = Options(**options)
-    return Run(mechanism, claim, _as_neighbours(neighbours), chosen, name or name_of(mechanism)).result()
+    run = TimingRun if chosen.channel is Channel.TIMING else Run
+    return run(mechanism, claim, as_neighbours(neighbours), chosen, name or name_of(mechanism)).result()
 
 
 def assert_private(
@@ -150,7 +154,8 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, list | tuple) and len(value) == 2
 
 
-def _as_neighbours(neighbours: Any) -> Neighbours:
+def as_neighbours(neighbours: Any) -> Neighbours:
+    """Neighbours as they are, or those of a list of pairs."""
     if isinstance(neighbours, Neighbours):
         return neighbours
     if isinstance(neighbours, tuple) and len(neighbours) == 2 and not all(map(_is_pair, neighbours)):

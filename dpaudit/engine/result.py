@@ -35,6 +35,7 @@ class StoppedBy(enum.Enum):
     INTERRUPT = "interrupt"
     TIMEOUT = "timeout"
     LOST_WORKER = "lost worker"
+    CONTROL = "control"  # timing: calls on D and on a copy of D could be told apart
 
 
 @cache

@@ -27,6 +27,7 @@ LAYER = {
     "accuracy": 3,
     "anonymity": 3,
     "adapters": 3,
+    "diagnosis": 3.5,
     "report": 4,
     "baseline": 4,
     "config": 4,

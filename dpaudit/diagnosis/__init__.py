@@ -1,0 +1,7 @@
+"""Where is the bug? A mechanism that is declared as query plus noise, examined in stages (:func:`dpaudit.diagnose`)."""
+
+from dpaudit.diagnosis.noise import NoiseCheck, check_noise
+from dpaudit.diagnosis.residuals import FitTest
+from dpaudit.diagnosis.staged import Diagnosis, calibration, diagnose
+
+__all__ = ["Diagnosis", "FitTest", "NoiseCheck", "calibration", "check_noise", "diagnose"]

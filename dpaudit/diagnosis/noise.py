@@ -1,0 +1,225 @@
+"""The stage of the noise: residuals of a mechanism that is declared as query plus noise, against the declared law."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from dpaudit.claims import Verdict
+from dpaudit.diagnosis.residuals import FitTest, Floats, detectable_scale, fit_tests, tails
+from dpaudit.engine.sampling import BatchRaised, Sampler, seed_child
+from dpaudit.errors import InvalidArgument
+from dpaudit.mechanism import Raised, as_mechanism
+from dpaudit.neighbours import Neighbours
+from dpaudit.validation import check_count, check_open_unit, shorten
+from dpaudit.values import fingerprint, is_frame, is_series, source
+
+DATA_SETS = 8
+RESIDUALS = 40_000
+NOISE_NUMBER = 7_000_000  # names its seeds
+MEANING = {
+    "law": "the residuals have another distribution than declared",
+    "scale": "the residuals have another spread than declared",
+    "repetition": "noise is repeated from one release to the next",
+    "sharing": "coordinates of one release share their noise",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NoiseCheck:
+    """What the residuals said. ``p_value`` is that of all tests together; below ``alpha`` the declared law is refuted."""
+
+    noise: str
+    verdict: Verdict
+    alpha: float
+    residuals: int
+    data_sets: int
+    p_value: float
+    tests: tuple[FitTest, ...]
+    spread: float  # of the residuals, over that of the declared noise; NaN where it is not known
+    mismatch: str = ""  # an output that is not the query's answer plus anything
+
+    @property
+    def strongest(self) -> FitTest | None:
+        """The test with the smallest p-value."""
+        return min(self.tests, key=lambda test: test.p_value, default=None)
+
+    def __str__(self) -> str:
+        if self.mismatch:
+            return f"{self.verdict}: noise {self.noise}\n  {self.mismatch}"
+        detectable = detectable_scale(self.residuals, self.alpha / max(len(self.tests), 1))
+        lines = [f"{self.verdict}: noise {self.noise}"]
+        strongest = self.strongest
+        if self.verdict is Verdict.VIOLATION and strongest is not None:
+            where = f" on data = {strongest.data}" if strongest.data else ""
+            lines.append(f"  {MEANING[strongest.name]}{where} (p-value {self.p_value:.2g}, alpha {self.alpha:g})")
+            if math.isfinite(self.spread) and strongest.name in ("law", "scale"):
+                lines.append(f"  their spread is {self.spread:.3g} times the declared one")
+        else:
+            lines.append(
+                f"  smallest p-value of {len(self.tests)} tests together: {self.p_value:.2g} (alpha {self.alpha:g})"
+            )
+            lines.append(f"  a Laplace scale off by {100.0 * detectable:.2g} % would have been noticed")
+        lines.append(f"  {self.residuals} residuals on {self.data_sets} data set(s)")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """An answer as finite numbers in a fixed order, with its keys where it has any."""
+
+    numbers: Floats
+    keys: tuple[Any, ...] = ()
+
+
+def check_noise(
+    mechanism: Any,
+    query: Callable[[Any], Any],
+    noise: Any,
+    neighbours: Neighbours,
+    *,
+    alpha: float = 1e-6,
+    residuals: int = RESIDUALS,
+    seed: int = 0,
+) -> NoiseCheck:
+    """Test whether outputs minus the query's answers are independent draws from the declared law (see ``residuals``).
+
+    About ``residuals`` of them are drawn, one for each number of each release, on data sets of the pool; the tests run on all
+    together and on each data set alone.
+
+    >>> import dpaudit
+    >>> from dpaudit import exact, neighbours
+    >>> close = neighbours.fixed([([1], [2]), ([3], [4])])
+    >>> noisy_sum = dpaudit.batched(lambda data, size, rng: sum(data) + rng.laplace(scale=0.9, size=size))
+    >>> check_noise(noisy_sum, sum, exact.Laplace(0.0, 1.0), close).verdict
+    <Verdict.VIOLATION: 'VIOLATION'>
+    """
+    check_open_unit(alpha=alpha)
+    check_count(residuals=residuals, minimum=2)
+    check_count(minimum=0, seed=seed)
+    sampler = Sampler(as_mechanism(mechanism))
+    rng = np.random.Generator(np.random.PCG64(seed_child(seed, NOISE_NUMBER)))
+    answers = _answers(query, neighbours, seed)
+    values: dict[str, Floats] = {}
+    uniform: dict[str, tuple[Floats, Floats]] = {}
+    for number, (data, answer) in enumerate(answers, start=1):
+        text = source(data)
+        each = max(2, residuals // (len(answers) * answer.numbers.size))
+        matched = _matched(_draw(sampler, data, each, seed_child(seed, NOISE_NUMBER, number)), answer)
+        if isinstance(matched, str):
+            shown = shorten(answer.numbers.tolist())
+            return NoiseCheck(
+                noise=_named(noise),
+                verdict=Verdict.VIOLATION,
+                alpha=alpha,
+                residuals=sum(one.size for one in values.values()),
+                data_sets=number,
+                p_value=0.0,
+                tests=(),
+                spread=math.nan,
+                mismatch=f"on data = {text} the output {matched} is not the query's answer {shown} plus noise",
+            )
+        values[text] = matched - answer.numbers
+        uniform[text] = tails(noise, values[text], np.abs(matched) + np.abs(answer.numbers), rng)
+    tests = [test for text, (u, rest) in uniform.items() for test in fit_tests(u, rest, rng, data=text)]
+    for width in sorted({u.shape[1] for u, _ in uniform.values()} if len(uniform) > 1 else ()):
+        alike = [pair for pair in uniform.values() if pair[0].shape[1] == width]
+        tests += fit_tests(np.concatenate([u for u, _ in alike]), np.concatenate([rest for _, rest in alike]), rng)
+    strongest = min(tests, key=lambda test: test.p_value)
+    p_value = min(1.0, len(tests) * strongest.p_value)
+    pooled = np.concatenate([one.ravel() for one in values.values()])
+    return NoiseCheck(
+        noise=_named(noise),
+        verdict=Verdict.VIOLATION if p_value <= alpha else Verdict.NO_VIOLATION_FOUND,
+        alpha=alpha,
+        residuals=pooled.size,
+        data_sets=len(values),
+        p_value=p_value,
+        tests=tuple(tests),
+        spread=_spread(noise, values[strongest.data].ravel() if strongest.data else pooled, rng),
+    )
+
+
+def _answers(query: Callable[[Any], Any], neighbours: Neighbours, seed: int) -> list[tuple[Any, Vector]]:
+    """Distinct data sets of the pool on which the query answers with numbers."""
+    found: dict[Hashable, tuple[Any, Vector]] = {}
+    for data in itertools.chain.from_iterable(neighbours.pool(DATA_SETS, seed=seed)):
+        if len(found) == DATA_SETS or fingerprint(data) in found:
+            continue
+        try:
+            answer = _vector(query(copy.deepcopy(data)))
+        except Exception:  # whether the mechanism raises there too is for the audit end to end
+            continue
+        if answer is not None and answer.numbers.size:
+            found[fingerprint(data)] = (data, answer)
+    if not found:
+        raise InvalidArgument(
+            f"query={shorten(query)} gave finite numbers on none of the data sets tried, so there is nothing to add noise to."
+        )
+    return list(found.values())
+
+
+def _draw(sampler: Sampler, data: Any, size: int, seed: np.random.SeedSequence) -> Any:
+    data = copy.deepcopy(data)
+    try:
+        return sampler.draw(data, size, seed)
+    except BatchRaised:
+        return replace(sampler, one_by_one=True).draw(data, size, seed)
+
+
+def _matched(outputs: Any, answer: Vector) -> Floats | str:
+    """Outputs as numbers in the shape of the answer, one row each; or the first one that has another shape, in words."""
+    width = answer.numbers.size
+    if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "iuf" and not answer.keys:
+        flat = outputs.reshape(len(outputs), -1).astype(np.float64)
+        if flat.shape[1] == width and np.isfinite(flat).all():
+            return flat
+    rows = np.empty((len(outputs), width))
+    for row, output in enumerate(outputs):
+        found = _vector(output)
+        if found is None or found.keys != answer.keys or found.numbers.size != width:
+            return str(output) if isinstance(output, Raised) else shorten(output)
+        rows[row] = found.numbers
+    return rows
+
+
+def _vector(value: Any) -> Vector | None:
+    """A number, or numbers in a list, array, dict, Series or DataFrame, as a vector; None where it is anything else."""
+    keys: tuple[Any, ...] = ()
+    if is_frame(value) or is_series(value):
+        keys, value = tuple(tuple(axis) for axis in value.axes), value.to_numpy()
+    elif isinstance(value, Mapping):
+        keys = tuple(sorted(value, key=repr))
+        value = [value[key] for key in keys]
+    try:
+        array = np.asarray(value)
+        if array.dtype.kind not in "biufO":  # numpy would read numbers out of text
+            return None
+        numbers = array.astype(np.float64).ravel()
+    except (TypeError, ValueError, OverflowError):
+        return None
+    return Vector(numbers, keys) if np.isfinite(numbers).all() else None
+
+
+def _spread(noise: Any, residuals: Floats, rng: np.random.Generator) -> float:
+    """Range between the quartiles of the residuals, over that of the declared noise."""
+    if hasattr(noise, "form"):
+        drawn = noise.sample(residuals.size, rng)
+    elif hasattr(noise, "rvs"):
+        drawn = noise.rvs(size=residuals.size, random_state=rng)
+    elif callable(noise):
+        drawn = noise(residuals.size, rng)
+    else:
+        return math.nan
+    seen, declared = (np.subtract(*np.quantile(values, [0.75, 0.25])) for values in (residuals, np.asarray(drawn)))
+    return float(seen / declared) if declared > 0.0 else math.nan
+
+
+def _named(noise: Any) -> str:
+    return getattr(noise, "__qualname__", None) or shorten(noise)
