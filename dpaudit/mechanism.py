@@ -236,6 +236,8 @@ def as_mechanism(source: Any) -> Mechanism:
 
 def checked_outputs(outputs: Outputs, size: int) -> Outputs:
     """Return ``outputs`` if there are exactly ``size`` of them."""
+    if type(outputs) is np.ndarray and outputs.shape[:1] == (size,):
+        return outputs
     try:
         if isinstance(outputs, str | bytes | Mapping | Set):  # one output with a length, not a sequence of outputs
             raise TypeError

@@ -5,18 +5,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import importlib
+import inspect
 import math
-import multiprocessing
-import os
 import signal
 import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, as_completed, wait
-from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from concurrent.futures import BrokenExecutor, Executor, Future, as_completed, wait
+from dataclasses import dataclass, replace
 from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,11 +25,13 @@ from dpaudit.claims import ApproxDP, Claim, PureDP, Verdict
 from dpaudit.collect import Collected, collect, load_target
 from dpaudit.config import Settings
 from dpaudit.engine.audit import Audit
+from dpaudit.engine.progress import Board, relay_to, relayed
 from dpaudit.engine.result import Result, StoppedBy
+from dpaudit.engine.workers import Workers
 from dpaudit.errors import DPAuditError, InvalidArgument
 from dpaudit.journal import FOLDER, Journal, audit_key, sources_digest
 from dpaudit.mechanism import batched, per_release
-from dpaudit.report import KINDS, write_reports
+from dpaudit.report import KINDS, check_reports, github_summary, write_reports
 from dpaudit.report.document import Document, Entry, sorted_entries, write_whole
 from dpaudit.report.source import source_of
 from dpaudit.report.terminal import Style, line, story, totals
@@ -38,6 +39,7 @@ from dpaudit.validation import check_count, check_open_unit, did_you_mean
 
 INTERRUPTED = 130
 FROM_WEAK_TO_STRONG = (0, 3, 1, 2)  # exit codes
+MOST_NAMED = 10  # audits in a message
 GRACE = 5.0  # seconds that audits under way in other processes get to end after Ctrl-C
 
 
@@ -49,6 +51,7 @@ class Outcome:
     entry: Entry | None = None
     trouble: str = ""
     reused: bool = False
+    closing: bool = False  # after Ctrl-C, which has been noticed: there may be more
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +76,13 @@ def run_command(args: argparse.Namespace, settings: Settings, here: Path, out: I
     """``dpaudit run``."""
     console = sys.stderr if args.json else out
     say = partial(print, file=console, flush=True)
-    jobs = args.jobs or 1
+    jobs = 1 if args.jobs is None else args.jobs
     check_count(jobs=jobs)
     if jobs > 1 and (settings.workers > 1 or settings.executor):
         raise InvalidArgument("--jobs runs audits side by side, --workers and --executor spread out each: choose one.")
     stored_at = args.baseline or (settings.root / settings.baseline if settings.baseline else None)
     stored = None if stored_at is None else baseline.read(stored_at)
+    check_reports({name: getattr(args, name) for name in ("output", "save_baseline", *KINDS)})
     with contextlib.redirect_stdout(console):  # what audit files and mechanisms print
         plan = _plan(args, settings, here, say)
         results = _side_by_side(plan, jobs) if jobs > 1 else _in_turn(plan, settings)
@@ -149,7 +153,11 @@ def _selected(items: list[Collected], names: Sequence[str] | None) -> list[Colle
     chosen = [item for item in items if any(name in item.audit.name for name in names)]
     if not chosen:
         known = [item.audit.name for item in items]
-        raise InvalidArgument(f"No audit is called {' or '.join(map(repr, names))}.{did_you_mean(names[0], known)}")
+        hint = (
+            did_you_mean(names[0], known)
+            or f" There are: {', '.join(map(repr, known[:MOST_NAMED]))}{', ...' * (len(known) > MOST_NAMED)}."
+        )
+        raise InvalidArgument(f"No audit is called {' or '.join(map(repr, names))}.{hint}")
     return chosen
 
 
@@ -176,7 +184,7 @@ def _run_all(
                 else:
                     entries.append(outcome.entry)
                     say(line(outcome.entry, style) + (" [from the journal]" if outcome.reused else ""))
-                if asked:
+                if asked and not outcome.closing:
                     raise KeyboardInterrupt
     except KeyboardInterrupt:
         interrupted = True
@@ -244,8 +252,8 @@ def _trouble(error: Exception) -> str:
     """What went wrong, in a line; what nobody foresaw also with its traceback, on stderr."""
     if isinstance(error, DPAuditError):
         return str(error)
-    if isinstance(error, BrokenProcessPool):
-        return "its process died."
+    if isinstance(error, BrokenExecutor):
+        return f"its process died: {error}."
     traceback.print_exception(error)
     return f"{type(error).__name__}: {error}"
 
@@ -268,27 +276,18 @@ def executor_for(settings: Settings) -> Iterator[Executor | None]:
         except (OSError, ValueError) as error:
             raise InvalidArgument(f"executor={settings.executor!r} cannot be reached: {error}.") from None
         with client:
-            yield client.get_executor()
+            yield client.get_executor(pure=False)
     elif settings.workers > 1:
-        with process_pool(settings.workers) as pool:
-            yield pool
+        with Workers(settings.workers, initializer=_in_worker) as workers:
+            yield workers
     else:
         yield None
 
 
-def process_pool(workers: int) -> ProcessPoolExecutor:
-    """A pool of spawned processes: forked ones would copy random state. All of them are started at once."""
-    pool = ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("spawn"), initializer=_to_stderr)
-    # Ctrl-C is the parent's to handle. A process inherits that a signal is ignored, so nothing is lost while it starts.
-    with _interrupts(signal.SIG_IGN):
-        for _ in range(workers):
-            pool.submit(_to_stderr)
-    return pool
-
-
-def _to_stderr() -> None:
-    """In a worker: stdout may be where JSON goes."""
+def _in_worker(pipe: Connection | None = None) -> None:
+    """In a worker: stdout may be where JSON goes, and progress is shown by the parent."""
     sys.stdout = sys.stderr
+    relay_to(pipe)
 
 
 @contextlib.contextmanager
@@ -318,25 +317,30 @@ def _run_job(job: _Job) -> Result:
     """In a worker process: find the audit again by its name, and run it."""
     found = {item.audit.name: item.audit for item in collect(job.targets, root=job.root, here=job.here)}
     with _interrupts(signal.default_int_handler):  # now there is something to keep
-        return found[job.name].run(**job.options, progress=False, **_hooks(Journal(job.journal), job.key))
+        return found[job.name].run(
+            **job.options, progress=None if relayed() else False, **_hooks(Journal(job.journal), job.key)
+        )
 
 
 def _side_by_side(plan: Plan, jobs: int) -> Iterator[Outcome]:
     todo = plan.todo()
     files = plan.targets or tuple(dict.fromkeys(item.path for item in todo))
     here = plan.here if plan.targets else plan.root
-    with process_pool(max(1, min(jobs, len(todo)))) as pool:
+    count = max(1, min(jobs, len(todo)))
+    with Board() as board, Workers(count, initializer=_in_worker, initargs=(board.pipe,)) as workers:
         futures: dict[Future[Result], Collected] = {}
         for item in todo:
             name, key = item.audit.name, plan.keys[item.audit.name]
             plan.journal.began(key, name)
             job = _Job(files, plan.root, here, name, plan.options[name], plan.journal.path, key)
-            futures[pool.submit(_run_job, job)] = item
+            futures[workers.submit(_run_job, job)] = item
         told: set[Future[Result]] = set()
         try:
             for future in as_completed(futures):
                 told.add(future)
-                yield _settled(plan, futures[future], future)
+                board.ended(futures[future].audit.name)
+                with board.aside():
+                    yield _settled(plan, futures[future], future)
         except KeyboardInterrupt:
             for future in futures:
                 future.cancel()
@@ -344,10 +348,11 @@ def _side_by_side(plan: Plan, jobs: int) -> Iterator[Outcome]:
             wait(futures, timeout=GRACE)
             for future in futures.keys() - told:
                 if future.done() and not future.cancelled() and future.exception() is None:
-                    yield _settled(plan, futures[future], future)
-            for child in multiprocessing.active_children():
-                child.terminate()
+                    yield replace(_settled(plan, futures[future], future), closing=True)
             raise
+        finally:
+            for future in futures:
+                future.cancel()
 
 
 def _settled(plan: Plan, item: Collected, future: Future[Result]) -> Outcome:
@@ -397,7 +402,7 @@ def _measured(
     for item in plan.items:
         name = item.audit.name
         leading = leadings.get(name)
-        if leading is None or leading.event is None or name not in samples:
+        if leading is None or name not in samples:
             continue
         trials = leading.on_data[1] if again and leading.on_data else baseline.trials_for(samples[name])
         try:
@@ -429,12 +434,25 @@ def _deliver(args: argparse.Namespace, document: Document, say: Callable[[str], 
         say(f"wrote {args.output}")
     for path in write_reports(document, {kind: getattr(args, kind) for kind in KINDS}):
         say(f"wrote {path}")
-    summary = os.environ.get("GITHUB_STEP_SUMMARY")
-    if summary:
-        from dpaudit.report import markdown
+    try:
+        github_summary(document)
+    except DPAuditError as error:  # nobody asked for it, so it does not change the exit code
+        say(f"Note: {error}")
 
-        with contextlib.suppress(OSError), Path(summary).open("a", encoding="utf-8") as file:
-            file.write(markdown.render(document))
+
+def calls_of(function: Any) -> str:
+    """How a function is called, by the names of its parameters: ``(data, rng)``, ``(data, size, rng)`` or the data alone.
+
+    >>> calls_of(lambda rows, size, rng: None), calls_of(lambda rows, rng: None), calls_of(lambda rows, scale=1.0: None)
+    ('batched', 'data-rng', 'data')
+    """
+    try:
+        _, *names = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return "data"
+    if names[:2] == ["size", "rng"]:
+        return "batched"
+    return "data-rng" if names[:1] == ["rng"] else "data"
 
 
 def check_command(args: argparse.Namespace, settings: Settings, here: Path, out: IO[str]) -> int:
@@ -449,11 +467,16 @@ def check_command(args: argparse.Namespace, settings: Settings, here: Path, out:
     smallest = args.min_size if args.min_size is not None else (0 if args.relation == "add-remove" else 1)
     make = neighbours.add_remove if args.relation == "add-remove" else neighbours.substitute
     wraps: dict[str, Callable[[Any], Any]] = {"data": lambda f: f, "data-rng": per_release, "batched": batched}
+    check_reports({name: getattr(args, name) for name in ("output", *KINDS)})
     with contextlib.redirect_stdout(console):
         function = load_target(args.target, root=settings.root, here=here)
+        if isinstance(function, Audit):
+            raise InvalidArgument(
+                f"{args.target} is an Audit, with a claim and neighbours: `dpaudit run {args.target}`."
+            )
         audit = Audit(
             name=args.target,
-            mechanism=function if hasattr(function, "sample") else wraps[args.calls](function),
+            mechanism=function if hasattr(function, "sample") else wraps[args.calls or calls_of(function)](function),
             claim=claim,
             neighbours=make(rows, min_size=smallest, max_size=args.max_size),
         )

@@ -39,7 +39,7 @@ first grid point above the truth must be rejected, which has probability at most
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -57,7 +57,10 @@ SHRINKAGE = 0.7  # standard errors taken off an estimated advantage before it is
 RESERVE = 0.1  # share of the capital kept for experts that appear after the first bet
 LEAST_WEIGHT = 0.02  # a side whose weight is below this fraction of the other's does not bet
 MANY_CELLS = 64
+MOST_AT_ONCE = 1 << 17  # numbers in one array of the bookkeeping
 LARGEST_EPSILON = 300.0
+TARGET = 4.5
+MOST_DISTRUST = 3.0  # nats by which a follower prefers the expert that did best to any other
 ISOTONIC_BETS = np.array([0.25, 0.5, 1.0])
 
 
@@ -74,6 +77,29 @@ def bet_sizes(samples: int) -> Floats:
     smallest = min(0.003, 0.1 / math.sqrt(samples))
     count = 14 + max(0, math.ceil(math.log2(0.003 / smallest)))
     return np.geomspace(max(smallest, 1e-6), 0.97, count)
+
+
+@dataclass(frozen=True, slots=True)
+class Bets:
+    """The bet sizes of an expert: fixed ones, then the growth bet, which follows the past, and then the target bet.
+
+    The target bet is the one that wins most where the evidence, all outputs taken together, is just enough: an advantage of
+    ``TARGET`` standard errors of the whole budget. That is where a bound ends, so nobody need learn it.
+    """
+
+    fixed: Floats  # fractions of the largest admissible bet
+    target: float  # in standard deviations of one step
+    to_target: float  # share of his capital that a follower gives to the target bet
+
+    @classmethod
+    def of(cls, samples: int, *, for_bound: bool = False) -> Bets:
+        """Bets for a budget of so many outputs of both sides."""
+        return cls(bet_sizes(samples), TARGET / math.sqrt(max(samples / 2.0, 1.0)), 0.6 if for_bound else 0.05)
+
+    @property
+    def count(self) -> int:
+        """How many bettors an expert has."""
+        return int(self.fixed.size) + 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +163,23 @@ class Record:
             plans.append(Plan("natural", natural_order(self.past), self.past))
         return (*plans, by_ratio)
 
+    @cached_property
+    def pools(self) -> dict[str, tuple[Counts, Counts]]:
+        """Pooled counts of the plans on which the isotonic expert bets.
+
+        Ordering by the very counts that decide leaves nothing to pool: the bets would be plain overfitting.
+        """
+        return {
+            plan.name: plan.pooled(self.new)
+            for plan in self.plans
+            if plan.name == "natural" or plan.counts is not self.past
+        }
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to bet on yet."""
+        return self.past.shape[1] < 2 or int(self.past.sum(axis=1).min()) == 0
+
 
 @dataclass(frozen=True)
 class Plan:
@@ -146,89 +189,169 @@ class Plan:
     order: NDArray[np.intp]
     counts: Counts  # (2, cells)
 
+    @cached_property
+    def ordered(self) -> Counts:
+        """The deciding counts in this order."""
+        return self.counts[:, self.order]
+
     def pooled(self, new: Counts) -> tuple[Counts, Counts]:
         """Deciding and new counts in this order, adjacent cells joined until the share of D increases."""
         starts = self._starts
-        past, fresh = (np.add.reduceat(counts[:, self.order], starts, axis=1) for counts in (self.counts, new))
-        return past, fresh
+        return np.add.reduceat(self.ordered, starts, axis=1), np.add.reduceat(new[:, self.order], starts, axis=1)
 
     @cached_property
     def _starts(self) -> NDArray[np.intp]:
-        return _pooled_blocks(self.counts[:, self.order])
+        return _pooled_blocks(self.ordered)
 
 
 class Wealth:
-    """Log-wealth against each point, over all experts and bet sizes, as rounds are settled."""
+    """Log-wealth against each point, over all bettors, as rounds are settled.
 
-    def __init__(self, points: Points, bets: Floats) -> None:
+    A bettor is an expert with a bet size (see :class:`Bets`; the isotonic expert has ``ISOTONIC_BETS``).
+    """
+
+    def __init__(self, points: Points, bets: Bets) -> None:
         self.points = points
         self.bets = bets
-        self._experts: dict[tuple[str, str], Floats] = {}
-        self._share: dict[tuple[str, str], float] = {}
-        self._cash = RESERVE
+        self._columns: dict[tuple[str, str], slice] = {}  # the bettors of each expert
+        self._log_weight = np.empty(0)
+        self._gain = np.empty((len(points), 0))
+        self._cash = 1.0
         self._late = 0
+        self._segment = 0
+        self._portfolio = np.empty((len(points), 0))  # log of what the follower has with each bettor
 
-    def settle(self, records: Sequence[Record]) -> Floats:
-        """Update with one round (a record per view) and return the log-wealth against each point."""
-        gains = [
-            ((record.view, expert), gain)
-            for record in records
-            for expert, gain in expert_gains(record, self.points, self.bets)
+    def settle(self, records: Sequence[Record], segment: int = 0) -> tuple[Floats, Floats]:
+        """Update with one round (a record per view); as :meth:`settle_all`, for each point."""
+        total, followed = self.settle_all([records], [segment])
+        return total[0], followed[0]
+
+    def settle_all(self, rounds: Sequence[Sequence[Record]], segments: Sequence[int] = ()) -> tuple[Floats, Floats]:
+        """Update with consecutive rounds at once; returns two arrays of shape (rounds, points).
+
+        The first is the log-wealth after each round. An expert that appears in a later round has gained nothing before, so
+        its share counts as the cash it was.
+
+        The second is what each round adds to the log-wealth of a follower, who bets in rounds with a segment number other
+        than 0, and at the start of each segment shares out what he has anew: most to the experts whose growth bet did best
+        so far, and nothing to cash. What the experts lost while they learned is then behind him.
+        """
+        segments = segments or [0] * len(rounds)
+        gains = iter(expert_gains([record for records in rounds for record in records], self.points, self.bets))
+        won = [
+            [((record.view, expert), gain) for record in records for expert, gain in next(gains).items()]
+            for records in rounds
         ]
-        self._admit([key for key, _ in gains if key not in self._experts])
-        for key, gain in gains:
-            self._experts[key] = self._experts[key] + gain
-        return self.log_wealth()
+        widths = []  # bettors known in each round
+        for round_gains in won:
+            self._admit([key for key, _ in round_gains if key not in self._columns])
+            widths.append(self._log_weight.size)
+        steps = np.zeros((len(rounds), *self._gain.shape))
+        for place, round_gains in enumerate(won):
+            for key, gain in round_gains:
+                steps[place, :, self._columns[key]] = gain
+        before, line = self._gain, self._gain + np.cumsum(steps, axis=0)
+        self._gain = line[-1].copy()
+        followed = np.zeros((len(rounds), len(self.points)))
+        for segment in sorted({number for number in segments if number}):
+            rows = [row for row, number in enumerate(segments) if number == segment]
+            known = (before if rows[0] == 0 else line[rows[0] - 1])[:, : widths[rows[0]]]
+            self._restart(segment, [key for key, _ in won[rows[0]]], known)
+            followed[rows] = self._follow(steps[rows])
+        line += self._log_weight
+        log_cash = math.log(self._cash)
+        top = line.max(axis=2, initial=log_cash)
+        total = top + np.log(np.exp(line - top[:, :, None]).sum(axis=2) + np.exp(log_cash - top))
+        if not (np.isfinite(total).all() and np.isfinite(followed).all()):
+            # A NaN would compare false with every threshold and hide a violation.
+            raise DPAuditError("The wealth of the audit is not finite; this is a defect of dpaudit, please report it.")
+        return total, followed
+
+    def _restart(self, segment: int, active: Sequence[tuple[str, str]], gain: Floats) -> None:
+        """Share out what the follower has among the experts that bet now, by what they gained before the segment."""
+        if segment == self._segment or not active:
+            return
+        self._segment = segment
+        columns = [self._columns[key] for key in active]
+        growth = np.stack([gain[:, c].max(axis=1) if isotonic(key) else gain[:, c.stop - 2]
+                           for key, c in zip(active, columns, strict=True)], axis=1)  # fmt: skip
+        trust = np.maximum(growth - growth.max(axis=1, keepdims=True), -MOST_DISTRUST)
+        trust -= np.logaddexp.reduce(trust, axis=1, keepdims=True)
+        split = {
+            key: np.log(self._split(key, 0.75 * (1.0 - self.bets.to_target), self.bets.to_target)) for key in active
+        }
+        self._portfolio = np.full_like(gain, -np.inf)
+        for row, key in enumerate(active):
+            self._portfolio[:, columns[row]] = trust[:, row : row + 1] + split[key]
+
+    def _follow(self, steps: Floats) -> Floats:
+        """What consecutive rounds of one segment add to the follower's log-wealth."""
+        if self._portfolio.size == 0:
+            return np.zeros(steps.shape[:2])
+        known = self._portfolio.shape[1]
+        line = np.concatenate([self._portfolio[None], self._portfolio + np.cumsum(steps[:, :, :known], axis=0)])
+        self._portfolio = line[-1].copy()
+        top = line.max(axis=2, keepdims=True)
+        return np.diff(top[..., 0] + np.log(np.exp(line - top).sum(axis=2)), axis=0)
 
     def _admit(self, newcomers: list[tuple[str, str]]) -> None:
-        if not newcomers:
-            return
-        first = not self._experts
+        """Give new experts their shares: the first ones all but the reserve, later ones a part of the reserve."""
+        weights = [self._log_weight]
+        first = not self._columns
         for key in newcomers:
             if first:
                 share = (1.0 - RESERVE) / len(newcomers)
             else:
                 self._late += 1
                 share = RESERVE / (self._late * (self._late + 1))
-                self._cash -= share
-            self._share[key] = share
-            width = ISOTONIC_BETS.size if key[1].startswith("isotonic") else self.bets.size + 1
-            self._experts[key] = np.zeros((len(self.points), width))
+            split = self._split(key, 0.48, 0.04)
+            start = sum(part.size for part in weights)
+            self._columns[key] = slice(start, start + split.size)
+            weights.append(np.log(share * split))
+        if newcomers:
+            self._cash = RESERVE / (self._late + 1)
+            self._log_weight = np.concatenate(weights)
+            wider = np.zeros((len(self.points), self._log_weight.size))
+            wider[:, : self._gain.shape[1]] = self._gain
+            self._gain = wider
 
-    def log_wealth(self) -> Floats:
-        """Log of the capital, cash included; zero before the first bet."""
-        if not self._experts:
-            return np.zeros(len(self.points))
-        parts = [math.log(self._share[key]) + self._mixed(key, gain) for key, gain in self._experts.items()]
-        total = np.logaddexp.reduce([*parts, np.full(len(self.points), math.log(max(self._cash, 1e-300)))], axis=0)
-        if not np.isfinite(total).all():
-            # A NaN would compare false with every threshold and hide a violation.
-            raise DPAuditError("The wealth of the audit is not finite; this is a defect of dpaudit, please report it.")
-        return np.asarray(total, dtype=np.float64)
-
-    def _mixed(self, key: tuple[str, str], gain: Floats) -> Floats:
-        """Log-wealth of an expert: half of its capital is spread over the fixed bet sizes, half follows the growth bet."""
-        if key[1].startswith("isotonic"):
-            return _log_mean_exp(gain)
-        return np.asarray(np.logaddexp(_log_mean_exp(gain[:, :-1]), gain[:, -1]) - math.log(2.0))
+    def _split(self, key: tuple[str, str], growth: float, target: float) -> Floats:
+        """Shares of the bettors of one expert."""
+        if isotonic(key):
+            return np.full(ISOTONIC_BETS.size, 1.0 / ISOTONIC_BETS.size)
+        size = self.bets.fixed.size
+        return np.concatenate([np.full(size, (1.0 - growth - target) / size), [growth, target]])
 
 
-def expert_gains(record: Record, points: Points, bets: Floats) -> Iterator[tuple[str, Floats]]:
-    """Log-gain of every expert in one round, shape (points, bet sizes). Bets use ``record.past`` alone."""
-    if record.past.sum(axis=1).min() == 0 or record.past.shape[1] < 2:
-        return
-    plans = record.plans
-    if all(plan.counts is record.past for plan in plans):
-        gains = _two_sided_gains(record.past, record.new, np.stack([plan.order for plan in plans]), points, bets)
-        yield from zip([plan.name for plan in plans], gains, strict=True)
-    else:
-        for plan in plans:
-            yield plan.name, _two_sided_gains(plan.counts, record.new, plan.order[None], points, bets)[0]
+def isotonic(key: tuple[str, str]) -> bool:
+    """Whether an expert, named by its view and its way, is the isotonic one, which has bets of its own."""
+    return key[1].startswith("isotonic")
+
+
+def expert_gains(records: Sequence[Record], points: Points, bets: Bets) -> list[dict[str, Floats]]:
+    """Log-gain of every expert in every record, shape (points, bet sizes). Bets use ``record.past`` alone.
+
+    Records are independent of each other here, so those with equally many cells are computed together.
+    """
+    gains: list[dict[str, Floats]] = [{} for _ in records]
+    alike: dict[int, list[tuple[int, Plan]]] = {}
+    for place, record in enumerate(records):
+        if not record.idle:
+            alike.setdefault(record.past.shape[1], []).extend((place, plan) for plan in record.plans)
+    for cells, rows in alike.items():
+        together = max(1, MOST_AT_ONCE // (cells * len(points)))
+        for start in range(0, len(rows), together):
+            chosen = rows[start : start + together]
+            past = np.stack([plan.ordered for _, plan in chosen], axis=1)
+            new = np.stack([records[place].new[:, plan.order] for place, plan in chosen], axis=1)
+            for (place, plan), gain in zip(chosen, two_sided_gains(past, new, points, bets), strict=True):
+                gains[place][plan.name] = gain
     if (points.delta == 0.0).any():
-        for plan in plans:
-            # Ordering by the very counts that decide leaves nothing to pool: the bets would be plain overfitting.
-            if plan.name == "natural" or plan.counts is not record.past:
-                yield f"isotonic {plan.name}", _isotonic_gain(*plan.pooled(record.new), points)
+        for place, record in enumerate(records):
+            if not record.idle:
+                for name, pooled in record.pools.items():
+                    gains[place][f"isotonic {name}"] = _isotonic_gain(*pooled, points)
+    return gains
 
 
 def natural_order(past: Counts) -> NDArray[np.intp]:
@@ -269,54 +392,68 @@ class Choice:
     left_weight: Floats
     right_centre: Floats
     left_centre: Floats
+    deviation: Floats  # standard deviation of one step
     growth_bet: Floats  # the bet that would grow fastest if the past were the truth
 
 
-def choose_events(past: Counts, orders: NDArray[np.intp], points: Points) -> Choice:
-    """Pick R and L from the past: the sets with the largest estimated advantage in standard errors."""
-    totals = past.sum(axis=1)
-    lower = np.cumsum(past[:, orders], axis=2)
-    upper = np.cumsum(past[:, orders[:, ::-1]], axis=2)
+def choose_events(past: Counts, points: Points) -> Choice:
+    """Pick R and L from the past: the sets with the largest estimated advantage in standard errors.
+
+    ``past`` has shape (2, orders, cells), each row in an order of its own in which D grows heavier.
+    """
+    totals = past.sum(axis=2)
+    heavy, light = _tails(past)
+    heavy = (heavy + 0.5) / (totals + 1.0)[:, :, None]
+    light = (light + 0.5) / (totals[::-1] + 1.0)[:, :, None]
+    root = np.sqrt(totals.min(axis=0))[:, None]
     c = points.ratio
-    # First row: R, heavy on D. Second row: L, heavy on D'.
-    heavy = (np.stack([upper[0], lower[1]]) + 0.5) / (totals[:, None, None] + 1.0)
-    light = (np.stack([upper[1], lower[0]]) + 0.5) / (totals[::-1, None, None] + 1.0)
     p, q = heavy[:, :, None, :], light[:, :, None, :]
-    variance = p * (1.0 - p) + (c * c)[:, None] * (q * (1.0 - q))
-    score = (p - c[:, None] * q - points.delta[:, None]) * np.sqrt(float(totals.min()) / variance)
-    best = np.argmax(score, axis=3)
-    side, row, point = np.ogrid[:2, : orders.shape[0], : len(points)]
-    score = score[side, row, point, best] - SHRINKAGE
-    scale = np.sqrt(variance[side, row, point, best])
+    spread = p * (1.0 - p) + (c * c)[:, None] * (q * (1.0 - q))
+    score = (p - c[:, None] * q - points.delta[:, None]) / np.sqrt(spread)
+    best = score.argmax(axis=3)
+    score = score.max(axis=3) * root - SHRINKAGE
+    side, row = np.arange(2)[:, None, None], np.arange(past.shape[1])[:, None]
     p, q = heavy[side, row, best], light[side, row, best]
+    scale = np.sqrt(p * (1.0 - p) + (c * c) * (q * (1.0 - q)))
     centre = 0.5 * (q + np.maximum(p - points.delta, 0.0) / c)
     weight = np.maximum(score, 0.0) / scale
     better = score[0] >= score[1]
-    overlap = best[0] + best[1] + 2 > orders.shape[1]
+    overlap = best[0] + best[1] + 2 > past.shape[2]
     idle = weight.max(axis=0) <= 0.0
     weight[0] = np.where(idle, better, np.where(overlap & ~better, 0.0, weight[0]))
     weight[1] = np.where(idle, ~better, np.where(overlap & better, 0.0, weight[1]))
     weight /= weight.max(axis=0)
     weight[weight < LEAST_WEIGHT] = 0.0
     # Mean over variance of one step, the mean being what is left of the advantage after the shrinkage.
-    mean = (weight * np.maximum(score, 0.0) * scale).sum(axis=0) / math.sqrt(float(totals.min()))
-    spread = (weight * scale) ** 2
-    growth_bet = mean / spread.sum(axis=0)
+    mean = (weight * np.maximum(score, 0.0) * scale).sum(axis=0) / root
+    variance = ((weight * scale) ** 2).sum(axis=0)
     sizes = best + 1
-    return Choice(sizes[0], sizes[1], score[0], score[1], weight[0], weight[1], centre[0], centre[1], growth_bet)
+    return Choice(
+        sizes[0], sizes[1], score[0], score[1], weight[0], weight[1], centre[0], centre[1],
+        np.sqrt(variance), mean / variance,
+    )  # fmt: skip
 
 
-def plug_in_epsilon(past: Counts, orders: NDArray[np.intp], delta: float) -> tuple[float, float]:
+def _tails(rows: Counts) -> tuple[Counts, Counts]:
+    """Counts of the last (for R) and of the first (for L) cells, on the side where they are many and on the other."""
+    lower = rows.cumsum(axis=2)
+    upper = rows[:, :, ::-1].cumsum(axis=2)
+    heavy, light = np.empty_like(lower), np.empty_like(lower)
+    heavy[0], heavy[1] = upper[0], lower[1]
+    light[0], light[1] = upper[1], lower[0]
+    return heavy, light
+
+
+def plug_in_epsilon(past: Counts, delta: float) -> tuple[float, float]:
     """A cautious and a hopeful guess of the epsilon that the best event shows; guides the search, proves nothing.
 
     The cautious one takes two standard errors off both probabilities and maximises over the events; the hopeful one puts
-    one standard error on, for that same event.
+    one standard error on, for that same event. ``past`` is as in :func:`choose_events`.
     """
-    totals = past.sum(axis=1)
-    lower = np.cumsum(past[:, orders], axis=2)
-    upper = np.cumsum(past[:, orders[:, ::-1]], axis=2)
-    heavy = np.stack([upper[0], lower[1]]) / totals[:, None, None]
-    light = np.stack([upper[1], lower[0]]) / totals[::-1, None, None]
+    totals = past.sum(axis=2)
+    heavy, light = _tails(past)
+    heavy = heavy / totals[:, :, None]
+    light = light / totals[::-1, :, None]
     n = float(totals.min())
     p_error = np.sqrt((heavy * (1.0 - heavy) + 1.0 / n) / n)
     q_error = np.sqrt((light * (1.0 - light) + 1.0 / n) / n)
@@ -326,33 +463,36 @@ def plug_in_epsilon(past: Counts, orders: NDArray[np.intp], delta: float) -> tup
     return math.log(float(low[place])), math.log(high)
 
 
-def _two_sided_gains(past: Counts, new: Counts, orders: NDArray[np.intp], points: Points, bets: Floats) -> Floats:
-    """Log-gains, shape (orders, points, bet sizes and then the growth bet)."""
-    choice = choose_events(past, orders, points)
-    rows = np.arange(orders.shape[0])[:, None]
+def two_sided_gains(past: Counts, new: Counts, points: Points, bets: Bets) -> Floats:
+    """Log-gains, shape (orders, points, bet sizes)."""
+    choice = choose_events(past, points)
     w_right, w_left = choice.right_weight, choice.left_weight
-    from_above = np.cumsum(new[:, orders[:, ::-1]], axis=2)
-    from_below = np.cumsum(new[:, orders], axis=2)
-    in_right = np.where(w_right > 0.0, from_above[:, rows, choice.right - 1], 0)
-    in_left = np.where(w_left > 0.0, from_below[:, rows, choice.left - 1], 0)
-    outside = int(new[0].sum()) - in_right - in_left
+    right, left = w_right > 0.0, w_left > 0.0
+    heavy, light = _tails(new)
+    row = np.arange(past.shape[1])[:, None]
+    # D in R, in L, elsewhere; D' in R, in L, elsewhere. A side without weight never happens.
+    counts = np.empty((6, *w_right.shape))
+    counts[0], counts[3] = heavy[0, row, choice.right - 1] * right, light[0, row, choice.right - 1] * right
+    counts[4], counts[1] = heavy[1, row, choice.left - 1] * left, light[1, row, choice.left - 1] * left
+    drawn = new.sum(axis=2)[:, :, None]
+    counts[2], counts[5] = drawn[0] - counts[0] - counts[1], drawn[1] - counts[3] - counts[4]
 
     c, delta = points.ratio, points.delta
     m1 = w_right * (c * choice.right_centre + delta) - w_left * c * choice.left_centre
     m0 = w_left * (c * choice.left_centre + delta) - w_right * c * choice.right_centre
-    # D in R, in L, elsewhere; D' in R, in L, elsewhere. A side without weight never happens.
-    step = np.stack([w_right - m1, -c * w_left - m1, -m1, -c * w_right - m0, w_left - m0, -m0])
-    step[[0, 3]] = np.where(w_right > 0.0, step[[0, 3]], 0.0)
-    step[[1, 4]] = np.where(w_left > 0.0, step[[1, 4]], 0.0)
+    step = np.empty_like(counts)
+    step[0], step[1], step[2] = (w_right - m1) * right, (-c * w_left - m1) * left, -m1
+    step[3], step[4], step[5] = (-c * w_right - m0) * right, (w_left - m0) * left, -m0
     worst = -step.min(axis=0)
     largest_bet = np.divide(1.0, worst, out=np.zeros_like(worst), where=worst > 1e-300)
-    counts = np.stack([in_right[0], in_left[0], outside[0], in_right[1], in_left[1], outside[1]])
     largest_bet[:, points.epsilon > LARGEST_EPSILON] = 0.0
-    stakes = np.concatenate(
-        [largest_bet[..., None] * bets, np.minimum(choice.growth_bet, bets[-1] * largest_bet)[..., None]], axis=2
-    )
+    stakes = np.empty((*worst.shape, bets.count))
+    np.multiply(largest_bet[..., None], bets.fixed, out=stakes[..., :-2])
+    np.minimum(choice.growth_bet, bets.fixed[-1] * largest_bet, out=stakes[..., -2])
+    np.minimum(bets.target / choice.deviation, bets.fixed[-1] * largest_bet, out=stakes[..., -1])
     gains = np.log1p(step[..., None] * stakes)
-    return np.asarray(np.einsum("sop,sopk->opk", counts, gains))
+    gains *= counts[..., None]
+    return np.asarray(gains.sum(axis=0))
 
 
 def _isotonic_gain(past: Counts, new: Counts, points: Points) -> Floats:
@@ -385,6 +525,7 @@ def _pooled_blocks(past: Counts) -> NDArray[np.intp]:
     return np.array(starts, dtype=np.intp)
 
 
-def _log_mean_exp(values: Floats) -> Floats:
-    top = values.max(axis=1, keepdims=True)
-    return np.asarray(top[:, 0] + np.log(np.exp(values - top).mean(axis=1)))
+def log_mean_exp(values: Floats) -> Floats:
+    """Log of the mean of exp(values) along the last axis."""
+    top = values.max(axis=-1, keepdims=True)
+    return np.asarray(top[..., 0] + np.log(np.exp(values - top).mean(axis=-1)))

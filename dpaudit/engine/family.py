@@ -68,8 +68,8 @@ class Interval:
 def parameter_grid(claimed: float, largest: float) -> list[Interval]:
     """Where a lower bound is read, fixed by the claim alone; the claimed value is an anchor.
 
-    Anchors at every tenth of the claim up to 1.2 of it, then 10 % apart; between them steps of 2 % of the claim up to 0.8
-    of it, of 0.5 % up to 1.2, and of 1 % of the value from there on.
+    Anchors at every tenth of the claim up to 1.2 of it, then 10 % apart; between them steps of 0.5 % of the claim, and of
+    0.5 % of the last anchor beyond.
 
     >>> grid = parameter_grid(1.0, 2.0)
     >>> [round(interval.anchor, 3) for interval in grid]
@@ -79,11 +79,10 @@ def parameter_grid(claimed: float, largest: float) -> list[Interval]:
     grid = [Interval((0.0,))] if claimed == 0.0 else []
     for tenth in range(1, 13):
         low = unit + (tenth - 11) * 0.1 * unit  # counted from the claim, so that it is met exactly
-        steps = 5 if tenth <= 8 else 20
         high = unit if tenth == 10 else low + 0.1 * unit
-        grid.append(Interval((*(low + 0.1 * unit * step / steps for step in range(1, steps)), high)))
+        grid.append(Interval((*(low + 0.005 * unit * step for step in range(1, 20)), high)))
     low = grid[-1].anchor
     while low < largest:
-        grid.append(Interval(tuple(low * (1.0 + 0.01 * step) for step in range(1, 11))))
+        grid.append(Interval(tuple(low * (1.0 + 0.005 * step) for step in range(1, 21))))
         low = grid[-1].anchor
     return grid

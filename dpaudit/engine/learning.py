@@ -7,7 +7,7 @@ is settled with.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpaudit.engine.evidence import Record
 from dpaudit.engine.outputs import OPEN, Encoded, record_keys, stack
 from dpaudit.engine.partition import Line, Table, line_from, repeated
-from dpaudit.engine.scores import Score, fit_boosted, fit_linear, fit_naive_bayes
+from dpaudit.engine.scores import NaiveBayes, Score, fit_boosted, fit_linear, fit_naive_bayes
 from dpaudit.engine.views import Block, RecordView, ScoreView, ShapeView, ValueView, View, text_of
 
 Counts: TypeAlias = NDArray[np.int64]
@@ -25,7 +25,10 @@ Builder: TypeAlias = Callable[[Sides], Sequence[tuple[View, Counts]]]  # views, 
 
 MOST_ROWS = 65_536  # outputs of each side kept for learning
 MOST_NUMBERS = 4_000_000  # and numbers of each side
+MOST_NUMBERS_ALONE = 32_768  # a single number per output leaves less to learn
 MOST_RECORDS = 1024
+REFITS = (64, 8)  # parts of the horizon after which scores are fitted again, on counts of all that was seen,
+FEWEST_FOR_A_REFIT = 2 * MOST_ROWS  # where that is more than what is kept
 FEW_OUTPUTS = 64
 MOST_STRUCTURES = 64
 MOST_DIFFERENCES = 64
@@ -36,7 +39,7 @@ REPEATED_SHARE = 0.002  # whole vectors are worth a table of their own where at 
 class Settled:
     """What one round brought for one pair: counts per view and side, outputs to learn from, new exact repeats."""
 
-    counts: tuple[Counts, ...]  # one (2, cells) array per view
+    counts: tuple[Counts, ...]  # per view (2, cells and what it studies)
     learn: Sides
     repeats: tuple[tuple[int, Any, int, str], ...] = ()  # (side, key, count, text)
 
@@ -46,7 +49,9 @@ class Learner:
     """Learns views from settled rounds of one pair."""
 
     build: Builder
+    horizon: int = 0  # outputs of each side that may come in all
     seen: int = 0  # outputs of each side settled so far
+    version: int = 0  # how often scores were fitted on counts
     views: tuple[View, ...] = ()
     labels: dict[int, str] = field(default_factory=dict)
     _past: list[Counts] = field(default_factory=list)
@@ -55,6 +60,16 @@ class Learner:
     _kept: list[Sides] = field(default_factory=list)
     _rows: int = 0
     _rebuild_at: int = 0
+    _studied: dict[str, Counts] = field(default_factory=dict)
+    _refits: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        # More than is kept can be learned from counts, early enough for the new score to be bet on.
+        self._refits = [at for part in REFITS if (at := self.horizon // part) >= FEWEST_FOR_A_REFIT]
+
+    def counted(self) -> int:
+        """Outputs of each side on which every view has been counted."""
+        return min((int(past[0].sum()) for past in self._past), default=0)
 
     def wanted(self) -> int:
         """How many outputs of each side the next round should hand back for learning."""
@@ -62,7 +77,7 @@ class Learner:
 
     def _capacity(self) -> int:
         width = max([1, *(batch.values.shape[1] for batch in self._kept[0])]) if self._kept else 1
-        return max(1000, min(MOST_ROWS, MOST_NUMBERS // width))
+        return max(1000, min(MOST_ROWS if width > 1 else MOST_NUMBERS_ALONE, MOST_NUMBERS // width))
 
     def past_counts(self) -> list[tuple[Counts, bool]]:
         """Cell counts of each view, and whether its cells are ordered."""
@@ -75,12 +90,16 @@ class Learner:
 
     def settle(self, settled: Settled, size: int) -> tuple[Record, ...]:
         """Turn a round into records (bets from the past, counts from the round), and only then learn from it."""
+        counts = [new[:, : view.cells] for view, new in zip(self.views, settled.counts, strict=True)]
         records = tuple(
             Record(view.name, past, new, view.ordered, older)
-            for view, past, new, older in zip(self.views, self._past, settled.counts, self._older, strict=True)
+            for view, past, new, older in zip(self.views, self._past, counts, self._older, strict=True)
         )
         self.seen += size
-        self._past = [past + new for past, new in zip(self._past, settled.counts, strict=True)]
+        self._past = [past + new for past, new in zip(self._past, counts, strict=True)]
+        for view, new in zip(self.views, settled.counts, strict=True):
+            if new.shape[1] > view.cells:
+                self._studied[view.name] = self._studied[view.name] + new[:, view.cells :]
         self._age()
         for batch in settled.learn:
             self.labels.update(batch.labels)
@@ -91,6 +110,8 @@ class Learner:
             self._rebuild()
         elif settled.repeats:
             self._add_records(settled.repeats)
+        if self._refits and self.seen >= self._refits[0]:
+            self._refit()
         return records
 
     def _rebuild(self) -> None:
@@ -101,11 +122,38 @@ class Learner:
         self.views = tuple(view for view, _ in built)
         self._past = [past for _, past in built]
         half = len(sides[0]) // 2
+        if self._refits:
+            self._study(sides)
         # Scores were fitted on the first half, and are counted from the middle on.
         first = tuple(batch.rows(slice(half)) for batch in sides)
         middle = tuple(batch.rows(slice(half, half + half // 2)) for batch in sides)
         self._older = [_count(view, middle if isinstance(view, ScoreView) else first) for view in self.views]
         self._snapshot = list(self._past)
+
+    def _study(self, sides: Sides) -> None:
+        """Let views count what a later score can be fitted on, beginning with the outputs they were fitted on."""
+        half = len(sides[0]) // 2
+        for place, view in enumerate(self.views):
+            if isinstance(view, ScoreView) and isinstance(view.score, NaiveBayes):
+                score = view.score
+                self._studied[view.name] = np.stack([score.study(batch.rows(slice(half)))[1] for batch in sides])
+                self.views = (*self.views[:place], replace(view, studies=True), *self.views[place + 1 :])
+
+    def _refit(self) -> None:
+        """Fit scores on all that was counted; their cells and past come from kept outputs they were not fitted on."""
+        self._refits.pop(0)
+        sides = self.kept()
+        half = len(sides[0]) // 2
+        rest: Sides = (sides[0].rows(slice(half, None)), sides[1].rows(slice(half, None)))
+        for place, view in enumerate(self.views):
+            if isinstance(view, ScoreView) and isinstance(view.score, NaiveBayes) and view.studies:
+                score = view.score.refitted(self._studied[view.name])
+                fresh, past = _score_view(view.name, score, rest)
+                fresh = replace(fresh, studies=bool(self._refits))
+                self.views = (*self.views[:place], fresh, *self.views[place + 1 :])
+                self._past[place] = self._snapshot[place] = past
+                self._older[place] = _count(fresh, tuple(batch.rows(slice(half // 2)) for batch in rest))
+                self.version += 1
 
     def _age(self) -> None:
         """Keep "older" between a quarter and a half of the past."""
@@ -145,7 +193,7 @@ def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Coun
     """Views for these outputs, each with the counts of the outputs that it was not fitted on."""
     of_d, of_neighbour = sides
     rows = len(of_d)
-    resolution = 16 if rows < 1500 else 32 if rows < 10_000 else 64
+    resolution = _resolution(rows)
     codes, frequency = np.unique(np.concatenate([of_d.codes, of_neighbour.codes]), return_counts=True)
     table = Table(np.sort(codes[np.argsort(-frequency)[:MOST_STRUCTURES]]))
     width = max(of_d.values.shape[1], of_neighbour.values.shape[1])
@@ -161,7 +209,7 @@ def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Coun
         if records.table.keys.size:
             views.append(records)
         if not _few_outputs(records, sides):
-            built.extend(_score_views(sides, resolution, boosted=boosted))
+            built.extend(_score_views(sides, boosted=boosted))
     return [(view, _count(view, sides)) for view in views] + built
 
 
@@ -197,28 +245,32 @@ def _record_view(sides: Sides, *, floats: bool) -> RecordView:
     return RecordView(Table(table), texts, floats=False)
 
 
-def _score_views(sides: Sides, resolution: int, *, boosted: bool) -> list[tuple[View, Counts]]:
+def _score_views(sides: Sides, *, boosted: bool) -> Sequence[tuple[View, Counts]]:
     """Scores are fitted on the first half of the outputs; cells and counts come from the second."""
     half = len(sides[0]) // 2
     fit: Sides = (sides[0].rows(slice(half)), sides[1].rows(slice(half)))
     rest: Sides = (sides[0].rows(slice(half, None)), sides[1].rows(slice(half, None)))
     width = sides[0].values.shape[1]
     scores: list[tuple[str, Score | None]] = [
-        ("naive Bayes", fit_naive_bayes(*fit)),
+        ("naive Bayes", fit_naive_bayes(*fit)[0]),
         ("linear", fit_linear(*fit)),
     ]
     if width <= MOST_DIFFERENCES:
-        scores.append(("naive Bayes of differences", fit_naive_bayes(*fit, differences=True)))
+        scores.append(("naive Bayes of differences", fit_naive_bayes(*fit, differences=True)[0]))
     if boosted and half >= 1000:
         scores.append(("boosted", fit_boosted(*fit)))
-    built: list[tuple[View, Counts]] = []
-    for name, score in scores:
-        if score is None:
-            continue
-        pooled = np.concatenate([score(rest[0]), score(rest[1])])
-        view = ScoreView(name, score, line_from(pooled, resolution=resolution))
-        built.append((view, _count(view, rest)))
-    return built
+    return [_score_view(name, score, rest) for name, score in scores if score is not None]
+
+
+def _score_view(name: str, score: Score, rest: Sides) -> tuple[ScoreView, Counts]:
+    """A score cut into cells by outputs on which it was not fitted, with their counts."""
+    pooled = np.concatenate([score(rest[0]), score(rest[1])])
+    view = ScoreView(name, score, line_from(pooled, resolution=_resolution(len(rest[0]) * 2)))
+    return view, _count(view, rest)
+
+
+def _resolution(rows: int) -> int:
+    return 16 if rows < 1500 else 32 if rows < 10_000 else 64
 
 
 def _count(view: View, sides: Sequence[Encoded]) -> Counts:

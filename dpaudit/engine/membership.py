@@ -53,14 +53,15 @@ from dpaudit.engine.evidence import Floats, Points
 from dpaudit.engine.family import claim_delta, claimed_epsilon, points_of
 from dpaudit.engine.learning import Settled, build_views
 from dpaudit.engine.outputs import encode
-from dpaudit.engine.power import HEADLINE, MASSES, detectable_epsilon
+from dpaudit.engine.power import HEADLINE, detectable_epsilon
 from dpaudit.engine.result import Channel, Result, StoppedBy
-from dpaudit.engine.search import FIRST_ROUND, GROWTH, Campaign
+from dpaudit.engine.search import FIRST_ROUND, Campaign
 from dpaudit.engine.views import Block
 from dpaudit.errors import InvalidArgument
 from dpaudit.neighbours import Pair
 from dpaudit.validation import check_count, check_open_unit, shorten
 
+ROUND = 0.15  # scores in a round, as a share of those settled: they cannot be drawn again, so every look counts
 FEWEST_SCORES = 10
 LARGEST_EPSILON = 60.0
 ROUNDING = 1e-9  # relative, added to p-values: more than their computation errs
@@ -126,7 +127,7 @@ def audit_scores(
     points = points_of(claim)
     pair = Pair("with the canary", "without it")
     build = partial(build_views, boosted=False)
-    campaign = Campaign(claim, points, [pair], samples=2 * size, complete=True, build=build, for_bound=True)
+    campaign = Campaign(claim, points, [pair], samples=2 * size, complete=True, build=build)
     trajectory = _bet(campaign, sides)
 
     threshold = math.log(1.0 / alpha)
@@ -144,12 +145,7 @@ def audit_scores(
         epsilon_lower = campaign.lower_bound(
             lambda value: Points.of([(value, delta)]), 1.0, threshold, largest=LARGEST_EPSILON, tied=False
         )
-    detectable = {
-        mass: detectable_epsilon(
-            claim, mass=mass, per_side=size, log_threshold=threshold, log_share=0.0, samples=2 * size
-        )
-        for mass in MASSES
-    }
+    detectable = detectable_epsilon(claim, per_side=size, log_threshold=threshold, log_share=0.0, samples=2 * size)
     crossed = any(wealth >= threshold for _, wealth in trajectory)
     strongest = float(points.epsilon.max())
     enough = detectable[HEADLINE] <= (strongest * power if strongest > 0.0 else 0.1)
@@ -187,7 +183,7 @@ def _bet(campaign: Campaign, sides: Sequence[Floats]) -> list[tuple[int, float]]
     trajectory = []
     start = 0
     while start < size:
-        stop = min(size, start + max(math.ceil(first / 2) if start else first, math.ceil(GROWTH * start)))
+        stop = min(size, start + max(math.ceil(first / 2) if start else first, math.ceil(ROUND * start)))
         batches = encode(sides[0][start:stop]), encode(sides[1][start:stop])
         counts = tuple(np.stack([view.count(Block(batch)) for batch in batches]) for view in candidate.learner.views)
         records = candidate.learner.settle(Settled(counts, batches), stop - start)

@@ -43,7 +43,7 @@ class Encoded:
 
     def head(self, count: int) -> Encoded:
         """The first ``count`` outputs, copied so that the rest can be freed."""
-        return Encoded(self.codes[:count].copy(), self.values[:count].copy(), self.labels)
+        return Encoded(self.codes[:count].copy(), self.values[:count].copy(order="K"), self.labels)
 
     def rows(self, index: Any) -> Encoded:
         """A selection of the outputs."""
@@ -96,6 +96,8 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
 
 def unwrapped(outputs: NDArray[Any] | Sequence[Any]) -> NDArray[Any] | Sequence[Any]:
     """Containers of outputs as a plain array or list: data frames by row, records as tuples, what is masked as missing."""
+    if type(outputs) is np.ndarray and outputs.dtype.names is None:
+        return outputs
     if hasattr(outputs, "to_numpy"):
         return np.asarray(outputs.to_numpy())
     if isinstance(outputs, np.ma.MaskedArray):
@@ -110,25 +112,39 @@ def unwrapped(outputs: NDArray[Any] | Sequence[Any]) -> NDArray[Any] | Sequence[
 
 
 def _words(array: NDArray[Any]) -> Encoded | None:
-    """Arrays of strings, without a walk per output: every distinct word is looked at once, and so is every distinct row."""
+    """Arrays of strings, without a walk per output: every distinct row is looked at once."""
     flat = array.reshape(array.shape[0], -1)
-    if array.dtype.kind == "O":
-        if not flat.size or set(map(type, flat.ravel().tolist())) != {str}:
-            return None
-    elif array.dtype.kind not in "US" or not flat.size:
+    if array.dtype.kind not in "US" or not flat.size:
         return None
-    known, place = np.unique(flat, return_inverse=True)
-    codes_of_words = np.array([digest(repr(word)) for word in known.tolist()], dtype=np.uint64)
-    place = place.reshape(flat.shape)
-    with np.errstate(over="ignore"):
-        keys = np.zeros(len(flat), dtype=np.uint64)
-        for column in place.T:
-            keys = (keys ^ codes_of_words[column]) * _ODD
-    _, first, back = np.unique(keys, return_index=True, return_inverse=True)
+    place, first = _alike(flat)
     labels = [_walk(array[index], [], 0) for index in first]
     codes = np.array([digest(label) for label in labels], dtype=np.uint64)
     named = {int(code): _shortened(label) for code, label in zip(codes, labels, strict=True)}
-    return Encoded(codes[back.reshape(-1)], np.empty((len(flat), 0)), named)
+    return Encoded(codes[place], np.empty((len(flat), 0)), named)
+
+
+def _alike(words: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Number the distinct rows of words: the number of each row, and one row for each number."""
+    letter: type[np.unsignedinteger[Any]] = np.uint32 if words.dtype.kind == "U" else np.uint8
+    letters = np.ascontiguousarray(words).view(letter).reshape(len(words), -1)
+    keys = np.zeros(len(words), dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for column in letters.T:
+            keys ^= column.astype(np.uint64)
+            keys *= _ODD
+            keys ^= keys >> np.uint64(29)
+    # Few words differ in some 16 bits of their keys, so that a table finds them without sorting.
+    for shift in (48, 32, 16) if len(words) >= WORTH_A_TABLE else ():
+        slot = (keys >> np.uint64(shift)).astype(np.uint16)
+        one = np.zeros(1 << 16, np.intp)
+        one[slot] = np.arange(len(words))
+        if (keys == keys[one][slot]).all():
+            used = np.zeros(1 << 16, bool)
+            used[slot] = True
+            number = np.cumsum(used) - 1
+            return number[slot], one[used]
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    return place.reshape(-1), first
 
 
 def _shortened(label: str) -> str:
@@ -145,6 +161,12 @@ def _homogeneous(outputs: Sequence[Any], kind: type) -> Encoded | None:
         except OverflowError:
             return None
         return None if integers is None else _uniform(_placeholder("int"), integers)
+    if kind is str:
+        labels = {word: repr(word) for word in set(outputs)}
+        codes = {word: digest(label) for word, label in labels.items()}
+        named = {codes[word]: _shortened(label) for word, label in labels.items()}
+        each = np.fromiter(map(codes.__getitem__, outputs), np.uint64, len(outputs))
+        return Encoded(each, np.empty((len(outputs), 0)), named)
     if kind is np.ndarray or issubclass(kind, np.number | np.bool_):
         if len({(item.shape, item.dtype) for item in outputs}) != 1:
             return None
@@ -156,18 +178,18 @@ def _homogeneous(outputs: Sequence[Any], kind: type) -> Encoded | None:
             return None
         leaves = ", ".join([_placeholder("float")] * len(outputs[0]))
         label = f"({leaves})" if kind is tuple else f"[{leaves}]"
-        return _uniform(label, np.array(outputs, dtype=np.float64))
+        return _uniform(label, np.array(outputs, dtype=np.float64, order="F"))
     return None
 
 
 def _numeric(array: NDArray[Any]) -> Floats | None:
-    """Rows of floats for a numeric array, or None where floats would lose something."""
+    """Rows of floats for a numeric array, or None where floats would lose something. Columns are contiguous."""
     rows = array.reshape(array.shape[0], -1) if array.ndim != 1 else array[:, None]
     if array.dtype.kind in "fb":
-        return np.ascontiguousarray(rows, dtype=np.float64) if array.dtype.itemsize <= 8 else None
+        return np.asfortranarray(rows, dtype=np.float64) if array.dtype.itemsize <= 8 else None
     if array.dtype.kind in "iu":
         wide = array.dtype.itemsize == 8 and rows.size and max(abs(int(rows.max())), abs(int(rows.min())))
-        return None if wide and wide > EXACT_INTEGER else rows.astype(np.float64)
+        return None if wide and wide > EXACT_INTEGER else rows.astype(np.float64, order="F")
     if array.dtype.kind == "c" and array.dtype.itemsize <= 16:
         return np.ascontiguousarray(np.concatenate([rows.real, rows.imag], axis=1), dtype=np.float64)
     if array.dtype.kind in "mM":
@@ -229,7 +251,7 @@ def _walk_all(outputs: Sequence[Any]) -> Encoded:
         codes[index] = code
         rows.append(leaves)
     width = max(map(len, rows), default=0)
-    values = np.full((len(outputs), width), np.nan)
+    values = np.full((len(outputs), width), np.nan, order="F")
     for index, leaves in enumerate(rows):
         values[index, : len(leaves)] = leaves
     return Encoded(codes, values, labels)
@@ -311,13 +333,14 @@ def digest(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
+WORTH_A_TABLE = 8192
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def record_keys(batch: Encoded) -> Codes:
     """A 64-bit key of each whole output: equal outputs get equal keys (all NaNs are equal, and so are 0.0 and -0.0)."""
     with np.errstate(over="ignore"):
-        keys = batch.codes * _ODD
+        keys = np.array(batch.codes)
         for index, column in enumerate(batch.values.T):
             bits = (column + 0.0).view(np.uint64) + np.uint64(index)
             mixed = (keys ^ bits) * _ODD
@@ -330,7 +353,7 @@ def record_keys(batch: Encoded) -> Codes:
 def _widened(values: Floats, width: int) -> Floats:
     if values.shape[1] == width:
         return values
-    wide = np.full((values.shape[0], width), np.nan)
+    wide = np.full((values.shape[0], width), np.nan, order="F")
     wide[:, : min(width, values.shape[1])] = values[:, :width]
     return wide
 

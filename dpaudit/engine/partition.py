@@ -19,6 +19,73 @@ LOWEST = -np.finfo(np.float64).max
 MOST_ATOMS = 256
 FEWEST_PER_TAIL_CELL = 8
 FEWEST_PER_CELL = 8
+BINS = 4096
+AT_ONCE = 16_384
+KEPT_CUTS = 0.9  # share of the cuts that a raster must keep apart
+WORTH_A_RASTER = 30_000  # values learned from; before that sorting costs little
+
+
+@dataclass(frozen=True, slots=True)
+class Raster:
+    """Equal bins whose edges hold all inner cuts of a line, so that a histogram, without a sort, counts its cells.
+
+    The bin of x is floor((x - low) * inverse_width), clipped to 0 ... ``BINS``. Each of these operations, rounding included,
+    is monotone in x, so "bin >= k" is the same as "x >= cut" for the smallest float in bin k, and that float is the cut.
+    """
+
+    low: float
+    inverse_width: float
+    bins: NDArray[np.intp]  # of each inner cut
+
+    def place(self, values: Floats, out: Floats | None = None) -> Floats:
+        """The bin of each value, as a float."""
+        place = np.subtract(values, self.low, out=out)
+        np.multiply(place, self.inverse_width, out=place)
+        np.maximum(place, 0.0, out=place)
+        return np.minimum(place, float(BINS), out=place)
+
+    def count(self, values: Floats) -> Counts | None:
+        """How many of the values lie below the first cut, between the cuts, and above; None where one is not finite."""
+        if not np.isfinite(values.sum()):
+            return None
+        histogram = np.zeros(BINS + 1, np.int64)
+        place = np.empty(min(AT_ONCE, values.size))
+        bins = np.empty(place.size, np.intp)
+        for start in range(0, values.size, AT_ONCE):  # pieces that stay in the cache
+            part = values[start : start + AT_ONCE]
+            np.copyto(bins[: part.size], self.place(part, place[: part.size]), casting="unsafe")
+            histogram += np.bincount(bins[: part.size], minlength=BINS + 1)
+        return np.add.reduceat(histogram, np.concatenate(([0], self.bins)))
+
+    @classmethod
+    def under(cls, edges: Floats, low: float, high: float) -> tuple[Raster, Floats] | None:
+        """A raster for (almost) these edges, and the edges moved to its bins; None where it would blur them."""
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+            inverse_width = float(BINS / (np.float64(high) - low))
+        if not edges.size or not np.isfinite(inverse_width) or inverse_width <= 0.0:
+            return None
+        raster = cls(low, inverse_width, np.empty(0, np.intp))
+        bins = np.unique(np.ceil(raster.place(edges)).astype(np.intp))
+        bins = bins[bins > 0]
+        if bins.size < KEPT_CUTS * edges.size:
+            return None
+        # The smallest float in each bin, by bisection over floats in their order.
+        below, above = (np.full(bins.size, _rank(np.float64(end))) for end in (low, high))
+        while (below + 1 < above).any():
+            middle = (below >> 1) + (above >> 1) + (below & above & 1)  # their difference may overflow
+            inside = raster.place(_unrank(middle)) >= bins
+            above, below = np.where(inside, middle, above), np.where(inside, below, middle)
+        return cls(low, inverse_width, bins), _unrank(above)
+
+
+def _rank(value: np.float64) -> int:
+    """The place of a float among all floats in ascending order."""
+    bits = int(np.array(value).view(np.int64))
+    return bits if bits >= 0 else -(bits & 0x7FFFFFFFFFFFFFFF)
+
+
+def _unrank(rank: NDArray[np.int64]) -> Floats:
+    return np.where(rank >= 0, np.abs(rank).view(np.float64), -np.abs(rank).view(np.float64))
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +93,7 @@ class Line:
     """Cells of the real line: {-inf}, [LOWEST, cut), ..., {+inf}, {NaN}."""
 
     cuts: Floats
+    raster: Raster | None = None
 
     @property
     def cells(self) -> int:
@@ -38,6 +106,13 @@ class Line:
         numbers = int(np.searchsorted(ascending, np.nan)) if size and np.isnan(ascending[-1]) else size
         positions = np.searchsorted(ascending[:numbers], self.cuts)
         return np.diff(np.concatenate(([0], positions, [numbers, size])))
+
+    def tally(self, values: Floats) -> Counts:
+        """Count values in any order."""
+        inside = None if self.raster is None else self.raster.count(values)
+        if inside is None:
+            return self.count(np.sort(values))
+        return np.concatenate(([0], inside, [0, 0]))
 
     def describe(self, cells: NDArray[np.bool_], name: str = "output") -> list[str]:
         """The selected cells as conditions on ``name``, neighbouring cells joined."""
@@ -87,6 +162,11 @@ def line_from(pooled: Floats, *, resolution: int) -> Line:
         tails = 0.5 ** np.arange(1, depth + 1) / cells
         levels = np.concatenate([levels, tails, 1.0 - tails])
     edges = np.quantile(rest, levels) if levels.size else np.empty(0)
+    if not atoms.size and rest.size >= WORTH_A_RASTER:
+        rastered = Raster.under(edges, float(rest[0]), float(rest[-1]))
+        if rastered is not None:
+            raster, edges = rastered
+            return Line(np.concatenate([[LOWEST], edges, [np.inf]]), raster)
     with np.errstate(over="ignore"):  # beyond the largest float is infinity, which is a cut already
         cuts = np.concatenate([[LOWEST, np.inf], edges, atoms, np.nextafter(atoms, np.inf)])
     return Line(np.unique(cuts))
@@ -126,6 +206,8 @@ class Table:
 
     def unknown(self, ascending: NDArray[Any], limit: int) -> tuple[NDArray[Any], Counts]:
         """Repeated values that have no cell yet."""
+        if self.keys.size and self.count(ascending)[-1] < 2:
+            return ascending[:0], np.empty(0, np.int64)
         keys, lengths = repeated(ascending, limit + self.keys.size)
         if not keys.size:
             return keys, lengths

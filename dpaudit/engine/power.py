@@ -21,43 +21,41 @@ MASSES = (0.5, 0.1, 0.01, 0.001)
 HEADLINE = 0.1
 SPREADS = 1.3  # one-sided 90 %
 EXPERTS = 4
+MOST = 100.0  # beyond it nothing is said to be detectable
 LEARNING = 0.7  # share of the outputs that bets are effectively placed on: the rest goes into finding the event
 
 
 def detectable_epsilon(
-    claim: Claim, *, mass: float, per_side: int, log_threshold: float, log_share: float, samples: int
-) -> float:
-    """Smallest epsilon (at the delta of the bet) of the alternative above that this many outputs detect; inf if none."""
+    claim: Claim, *, per_side: int, log_threshold: float, log_share: float, samples: int
+) -> dict[float, float]:
+    """Smallest epsilon (at the delta of the bet) of the alternative that this many outputs detect, by mass; inf if none."""
     points = points_of(claim)
     bets = bet_sizes(samples)
     needed = log_threshold - log_share + math.log(bets.size * EXPERTS * len(points) / (1.0 - RESERVE))
-    usable = LEARNING * per_side
-
-    def margin(epsilon: float) -> float:
-        return max(_margin(points, index, bets, mass, epsilon, usable) for index in range(len(points))) - needed
-
-    low, high = float(points.epsilon.min()), max(2.0 * float(points.epsilon.max()), 1.0)
-    while margin(high) < 0.0:
-        high *= 2.0
-        if high > 100.0:
-            return math.inf
-    for _ in range(60):
+    mass = np.array(MASSES)
+    low = np.full(mass.size, float(points.epsilon.min()))
+    high = np.full(mass.size, max(2.0 * float(points.epsilon.max()), 1.0))
+    while (missed := (_margin(points, bets, mass, high, LEARNING * per_side) < needed) & (high <= MOST)).any():
+        high[missed] *= 2.0
+    for _ in range(40):
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if margin(middle) < 0.0 else (low, middle)
-    return high
+        missed = _margin(points, bets, mass, middle, LEARNING * per_side) < needed
+        low, high = np.where(missed, middle, low), np.where(missed, high, middle)
+    return {m: float(value) if value <= MOST else math.inf for m, value in zip(MASSES, high, strict=True)}
 
 
-def _margin(points: Points, index: int, bets: Floats, mass: float, epsilon: float, per_side: float) -> float:
-    """Mean minus ``SPREADS`` standard deviations of the log-wealth, for the best bet size."""
-    c, delta = float(points.ratio[index]), float(points.delta[index])
-    p, q = min(mass + delta, 1.0), mass * math.exp(-min(epsilon, LARGEST_EPSILON))
-    if p <= c * q + delta:
-        return -math.inf
-    centre = 0.5 * (q + max(p - delta, 0.0) / c)
+def _margin(points: Points, bets: Floats, mass: Floats, epsilon: Floats, per_side: float) -> Floats:
+    """Mean minus ``SPREADS`` standard deviations of the log-wealth, for the best point and bet size; per mass."""
+    c, delta = points.ratio[:, None], points.delta[:, None]
+    p, q = np.minimum(mass + delta, 1.0), mass * np.exp(-np.minimum(epsilon, LARGEST_EPSILON))
+    q = np.broadcast_to(q, p.shape)
+    centre = 0.5 * (q + np.maximum(p - delta, 0.0) / c)
     m1, m0 = c * centre + delta, -c * centre
-    steps = np.array([1.0 - m1, -m1, -c - m0, -m0])
-    stake = bets / max(-steps.min(), 1e-300)
-    gain = np.log1p(steps[:, None] * stake)
+    steps = np.stack([1.0 - m1, -m1, -c - m0, -m0])[..., None]
+    gain = np.log1p(steps * (bets / np.maximum(-steps.min(axis=0), 1e-300)))
+    harmless = p <= c * q + delta
+    p, q = p[..., None], q[..., None]
     mean = p * gain[0] + (1 - p) * gain[1] + q * gain[2] + (1 - q) * gain[3]
     variance = p * (1 - p) * (gain[0] - gain[1]) ** 2 + q * (1 - q) * (gain[2] - gain[3]) ** 2
-    return float((per_side * mean - SPREADS * np.sqrt(per_side * variance)).max())
+    best = (per_side * mean - SPREADS * np.sqrt(per_side * variance)).max(axis=2)
+    return np.asarray(np.where(harmless, -math.inf, best).max(axis=0))

@@ -1,4 +1,4 @@
-"""Running one round: its blocks in order, here or on an executor, and as much of it as time allows.
+"""Running one round: its blocks in order, here or by a crew of workers, and as much of it as time allows.
 
 Wealth may be read after any contiguous prefix of complete block pairs, because the prefix was fixed before it was drawn.
 Blocks completed beyond a gap are thrown away: which of them complete first can depend on their outputs.
@@ -6,32 +6,36 @@ Blocks completed beyond a gap are thrown away: which of them complete first can 
 
 from __future__ import annotations
 
-import os
-import pickle
+import queue
 import time
-from collections import deque
+from collections import Counter
 from collections.abc import Callable, Sequence
-from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from concurrent.futures import Future
 from dataclasses import replace
+from itertools import pairwise
 
+from dpaudit.engine.crew import Crew, GaveUp, LostWorker, cannot_be_sent, received
 from dpaudit.engine.sampling import (
     FEWEST_BLOCKS,
+    SIGNED,
     BlockPair,
     Ended,
     OutOfTime,
     Task,
     block_sizes,
-    run_sent_task,
+    merge,
     run_task,
 )
-from dpaudit.errors import InvalidArgument, MechanismError
 
-WORTH_SENDING = 0.02  # seconds of work that a task should hold at least
-TASKS_PER_WORKER = 2  # in flight at once: enough to keep a worker busy, few enough to keep memory flat
-
-
-class LostWorker(Exception):
-    """A worker died, or its answer never came."""
+LONGEST_TASK = 1.0  # seconds of work, where its blocks allow: what is lost with a worker, or at a stop
+MOST_LOSSES = 3  # of the same blocks
+TASKS_EACH = 8  # tasks of a round per worker, so that none is left waiting for a slow one at the end
+IN_FLIGHT = 2  # tasks per worker at once: enough to keep it busy, few enough to keep memory flat
+AHEAD = 8  # tasks per worker that may be finished before an earlier one is
+MOST_BLOCKS = 64  # held before they are added up
+INTRODUCTION = 1.0  # seconds that a worker's first outputs, on which nothing is bet, may take
+LOOK_EVERY = 5.0  # seconds between two looks at whether anybody is left to wait for
+NOBODY = 60.0  # seconds without a single worker after which a cluster is given up
 
 
 def run_round(
@@ -39,7 +43,7 @@ def run_round(
     size: int,
     *,
     deadline: float | None,
-    executor: Executor | None,
+    crew: Crew,
     seconds_each: float,
     on_block: Callable[[int], None],
 ) -> Ended:
@@ -48,89 +52,161 @@ def run_round(
     ``seconds_each`` is what one output took so far; it only decides who draws, never what is drawn.
     """
     sizes = block_sizes(size)
-    if executor is None or 2 * size * seconds_each < 2 * WORTH_SENDING:
+    if crew.executor is None or 2 * size * seconds_each < 2 * crew.worth_sending:
         return _run_here(task, sizes, deadline, on_block)
-    return _run_there(task, sizes, deadline, executor, seconds_each, on_block)
+    if 2 * SIGNED * seconds_each > INTRODUCTION:
+        task = replace(task, audit="")
+    try:
+        return _There(task, sizes, deadline, crew, seconds_each, on_block).run()
+    except LostWorker as loss:  # whoever could tell what was lost is gone
+        return Ended((), loss)
+
+
+class _Prefix:
+    """The blocks drawn so far, in their order, added up as they come: memory does not grow with the round."""
+
+    def __init__(self) -> None:
+        self._blocks: list[BlockPair] = []
+
+    def extend(self, blocks: Sequence[BlockPair]) -> None:
+        self._blocks.extend(blocks)
+        if len(self._blocks) > MOST_BLOCKS:
+            self._blocks = [merge(self._blocks)]
+
+    def ended(self, cause: BaseException | None) -> Ended:
+        return Ended(tuple(self._blocks), cause)
 
 
 def _run_here(task: Task, sizes: Sequence[int], deadline: float | None, on_block: Callable[[int], None]) -> Ended:
-    done: list[BlockPair] = []
+    done = _Prefix()
     # Groups bound the memory: small blocks of one group are held until they are counted together.
     for start in range(0, len(sizes), FEWEST_BLOCKS):
         piece = replace(task, first=start, sizes=tuple(sizes[start : start + FEWEST_BLOCKS]))
         ended = run_task(piece, deadline=deadline, on_block=on_block)
         done.extend(ended.blocks)
         if ended.cause is not None:
-            return Ended(tuple(done), ended.cause)
-    return Ended(tuple(done))
+            return done.ended(ended.cause)
+    return done.ended(None)
 
 
-def _run_there(
-    task: Task,
-    sizes: Sequence[int],
-    deadline: float | None,
-    executor: Executor,
-    seconds_each: float,
-    on_block: Callable[[int], None],
-) -> Ended:
-    workers = getattr(executor, "_max_workers", None) or os.cpu_count() or 1
-    fewest = max(1, round(WORTH_SENDING / max(2 * sizes[0] * seconds_each, 1e-9)))
-    per_task = max(1, min(fewest, -(-len(sizes) // workers)))
-    waiting = deque(
-        replace(task, first=start, sizes=tuple(sizes[start : start + per_task]))
-        for start in range(0, len(sizes), per_task)
-    )
-    flying: deque[tuple[Task, Future[Ended]]] = deque()
-    signatures: set[int] = set()
-    workers_seen = _WORKERS.setdefault(task.audit, {})
-    done: list[BlockPair] = []
-    cause: BaseException | None = None
-    try:
-        while cause is None and (waiting or flying):
-            while waiting and len(flying) < TASKS_PER_WORKER * workers:
-                piece = waiting.popleft()
-                flying.append((piece, executor.submit(run_sent_task, piece)))
-            piece, future = flying.popleft()
-            ended = future.result(timeout=None if deadline is None else max(deadline - time.monotonic(), 0.0))
-            done.extend(ended.blocks)
-            cause = ended.cause
-            _refuse_replays(ended, signatures, workers_seen)
-            on_block(2 * sum(block.size for block in ended.blocks))
-    except KeyboardInterrupt as interrupt:
-        cause = interrupt
-    except TimeoutError:
-        cause = OutOfTime()
-    except (BrokenExecutor, CancelledError) as error:
-        cause = LostWorker(f"{type(error).__name__}: {error}")
-    except (pickle.PicklingError, AttributeError, TypeError) as error:
-        if "pickle" not in str(error):
-            raise
-        raise InvalidArgument(
-            f"The mechanism or its data cannot be sent to a worker process ({error}). Name it 'package.module:factory', define "
-            "it at the top level of a module, or use an executor that pickles by value, such as loky's."
-        ) from error
-    except Exception as error:
-        if type(error).__name__ not in ("KilledWorker", "CommClosedError"):  # Dask's, without importing it
-            raise
-        cause = LostWorker(f"{type(error).__name__}: {error}")
-    finally:
-        for _, future in flying:
-            future.cancel()
-    return Ended(tuple(done), cause)
+def cut(sizes: Sequence[int], workers: int, seconds: float, worth: float) -> list[tuple[int, tuple[int, ...]]]:
+    """Cut the blocks of a round into tasks, each named by its first block: as many for each worker, and as equal as can be.
+
+    ``seconds`` is what the round is expected to take in all, ``worth`` what a task should take at least.
+
+    >>> [len(blocks) for _, blocks in cut([100] * 16, 3, 0.03, 0.005)]
+    [3, 3, 3, 3, 2, 2]
+    >>> len(cut([100] * 1000, 2, 10.0, 0.005)), len(cut([100] * 1000, 2, 100.0, 0.005))
+    (16, 100)
+    """
+    tasks = max(min(seconds / worth, TASKS_EACH * workers), seconds / LONGEST_TASK, 1.0)
+    tasks = min(-(-int(tasks) // workers) * workers, len(sizes))
+    each, longer = divmod(len(sizes), tasks)
+    starts = [number * each + min(number, longer) for number in range(tasks + 1)]
+    return [(first, tuple(sizes[first:last])) for first, last in pairwise(starts)]
 
 
-_WORKERS: dict[str, dict[int, int]] = {}  # per audit: signature of a worker's first outputs -> its process
+class _There:
+    """One round that a crew draws."""
 
+    def __init__(
+        self,
+        task: Task,
+        sizes: Sequence[int],
+        deadline: float | None,
+        crew: Crew,
+        seconds_each: float,
+        on_block: Callable[[int], None],
+    ) -> None:
+        self._deadline = deadline
+        self._crew = crew
+        self._on_block = on_block
+        self._workers = max(crew.size, 1)
+        seconds = 2 * sum(sizes) * seconds_each
+        parts = cut(sizes, self._workers, seconds, crew.worth_sending)
+        self._pieces = [replace(task, first=first, sizes=part) for first, part in parts]
+        self._flying: dict[Future[Ended], int] = {}
+        self._finished: queue.SimpleQueue[Future[Ended]] = queue.SimpleQueue()
+        self._landed: dict[int, Ended] = {}  # beyond a gap, until it closes
+        self._losses: Counter[int] = Counter()
+        self._end = len(self._pieces)  # nothing from here on can be settled any more
 
-def _refuse_replays(ended: Ended, seen: set[int], workers: dict[int, int]) -> None:
-    process, first = ended.worker
-    shared = first is not None and workers.setdefault(first, process) != process
-    for block in ended.blocks:
-        shared |= block.signature is not None and block.signature in seen
-        if block.signature is not None:
-            seen.add(block.signature)
-    if shared:
-        raise MechanismError(
-            "Workers gave the same sequence of outputs: they share random state, such as a generator made when a module is "
-            "imported. Draw from the `rng` that is handed in."
-        )
+    def run(self) -> Ended:
+        self._crew.start()
+        done = _Prefix()
+        signatures: set[int] = set()
+        cause: BaseException | None = None
+        sent = settled = 0
+        try:
+            while cause is None and settled < self._end:
+                last = min(self._end, settled + AHEAD * self._workers)
+                while sent < last and len(self._flying) < IN_FLIGHT * self._workers:
+                    self._send(sent)
+                    sent += 1
+                self._land()
+                while cause is None and settled in self._landed:
+                    ended = self._landed.pop(settled)
+                    self._crew.meet(ended, signatures)
+                    done.extend(ended.blocks)
+                    self._on_block(2 * sum(block.size for block in ended.blocks))
+                    cause = ended.cause
+                    settled += 1
+        except (KeyboardInterrupt, OutOfTime, LostWorker) as stop:
+            cause = stop
+        finally:
+            for future in self._flying:
+                future.cancel()
+        # A cluster runs what it lost again without asking. Where that is a second chance, nothing of the round counts.
+        if not self._crew.replayable and self._crew.drew_again():
+            return Ended((), LostWorker("the cluster lost one with blocks of this round, and drew them again"))
+        return done.ended(cause)
+
+    def _send(self, number: int) -> None:
+        seconds = None if self._deadline is None else max(self._deadline - time.monotonic(), 0.0)
+        try:
+            future = self._crew.submit(self._pieces[number], seconds)
+        except Exception as error:
+            if "pickle" not in str(error):
+                raise
+            raise cannot_be_sent(error) from error
+        self._flying[future] = number
+        future.add_done_callback(self._finished.put)
+
+    def _land(self) -> None:
+        """Wait for the next task, whichever it is."""
+        future = self._wait()
+        number = self._flying.pop(future)
+        try:
+            ended = received(future)
+        except LostWorker as loss:
+            self._losses[number] += 1
+            if not self._crew.replayable:
+                loss = LostWorker(f"{loss}; its blocks were not drawn again, because that would be a second chance")
+            elif isinstance(loss, GaveUp):
+                pass
+            elif self._losses[number] < MOST_LOSSES:
+                self._send(number)
+                return
+            else:
+                loss = LostWorker(f"{loss}, as did those that took over its blocks: {MOST_LOSSES} in all")
+            ended = Ended((), loss)
+        self._landed[number] = ended
+        if ended.cause is not None:
+            self._end = min(self._end, number + 1)
+
+    def _wait(self) -> Future[Ended]:
+        alone_since: float | None = None
+        while True:
+            now = time.monotonic()
+            if self._deadline is not None and now >= self._deadline:
+                raise OutOfTime
+            left = LOOK_EVERY if self._deadline is None else min(LOOK_EVERY, self._deadline - now)
+            try:
+                return self._finished.get(timeout=left)
+            except queue.Empty:
+                if self._crew.size > 0:
+                    alone_since = None
+                elif alone_since is None:
+                    alone_since = now
+                elif now - alone_since > NOBODY:
+                    raise LostWorker(f"no worker has been there for {NOBODY:.0f} seconds") from None

@@ -13,17 +13,19 @@ from typing import Any
 import numpy as np
 
 from dpaudit.claims import Claim, Verdict
+from dpaudit.engine.crew import Crew, LostWorker
 from dpaudit.engine.drift import Drift, Watch
 from dpaudit.engine.evidence import Points
 from dpaudit.engine.family import LARGEST_EPSILON, claim_delta, claimed_epsilon, points_of
 from dpaudit.engine.learning import Builder, Settled, build_views
 from dpaudit.engine.options import Options
-from dpaudit.engine.power import HEADLINE, MASSES, detectable_epsilon
+from dpaudit.engine.power import HEADLINE, detectable_epsilon
 from dpaudit.engine.progress import Progress
 from dpaudit.engine.representation import MEANING, build_bit_views
 from dpaudit.engine.result import Channel, Result, StoppedBy, Witness, as_plain
-from dpaudit.engine.rounds import LostWorker, run_round
+from dpaudit.engine.rounds import run_round
 from dpaudit.engine.sampling import (
+    CHANGED_INPUT,
     BatchRaised,
     BlockPair,
     OutOfTime,
@@ -82,6 +84,7 @@ class Run:
         self.raised_in_probe = 0.0
         self.messages: list[str] = []
         self.reproducible = False
+        self.crew = Crew(options.executor)
 
     def result(self) -> Result:
         """Run the audit."""
@@ -147,24 +150,23 @@ class Run:
             self.messages.append("Calls are too slow for a probe of shared random state; none was made.")
             return
         self.reproducible = found.reproducible
+        self.crew.reproducible = found.reproducible and found.telling
         self.raised_in_probe = found.raised
         self.drawn += PROBE_CHARGE  # a fixed amount: how much was drawn depends on the clock
         self._check_untouched(pair)
 
     def _check_untouched(self, pair: Pair) -> None:
         if fingerprint(tuple(pair)) != self.prints[id(pair)]:
-            raise MechanismError(
-                "The mechanism changed its input, so later releases saw other data than earlier ones. Copy the data inside "
-                "the mechanism before sorting, popping or assigning."
-            )
+            raise MechanismError(CHANGED_INPUT)
 
     def _loop(self) -> StoppedBy:
         options = self.options
-        with Progress(self.name, options.samples, self.log_threshold, wanted=options.progress) as progress:
+        with Progress(self.name, options.samples, self.log_threshold, wanted=options.progress) as progress, self.crew:
             while True:
                 if self.drawn >= self.propose_at:
                     self._propose()
-                candidate, leading = self.campaign.next_candidate(self.drawn / options.samples)
+                spent = self.drawn / options.samples
+                candidate, leading = self.campaign.next_candidate(spent)
                 size = min(candidate.next_size(leading=leading), (options.samples - self.drawn) // 2)
                 if size < 1:
                     return StoppedBy.SAMPLES
@@ -174,7 +176,7 @@ class Run:
                     task,
                     size,
                     deadline=self.deadline,
-                    executor=options.executor,
+                    crew=self.crew,
                     seconds_each=self.seconds_drawing / max(self.drawn, 1),
                     on_block=progress.advance,
                 )
@@ -182,7 +184,7 @@ class Run:
                     self.drawn += 2 * size
                     raise ended.cause
                 if ended.blocks:
-                    self._settle(candidate, merge(ended.blocks))
+                    self._settle(candidate, merge(ended.blocks), leading=leading, spent=spent)
                     progress.show(self.trajectory[-1][1])
                 if self.refuted and options.until == "violation":
                     return StoppedBy.VIOLATION
@@ -218,16 +220,16 @@ class Run:
             audit=self.token,
         )
 
-    def _settle(self, candidate: Candidate, merged: BlockPair) -> None:
+    def _settle(self, candidate: Candidate, merged: BlockPair, *, leading: bool, spent: float) -> None:
         candidate.rounds += 1
         self.drawn += 2 * merged.size
         self.seconds_drawing += merged.seconds[0]
         self.watch.see(candidate.number, merged.learn)
         for (past, ordered), new in zip(candidate.learner.past_counts(), merged.counts, strict=True):
             if ordered:
-                self.drift.compare(past, new)
+                self.drift.compare(past, new[:, : past.shape[1]])
         records = candidate.learner.settle(Settled(merged.counts, merged.learn, merged.repeats), merged.size)
-        log_wealth = self.campaign.settle(candidate, records)
+        log_wealth = self.campaign.settle(candidate, records, leading=leading, spent=spent)
         self.trajectory.append((self.drawn, log_wealth))
         if self.options.on_round is not None:
             self.options.on_round(self.drawn, log_wealth)
@@ -251,7 +253,7 @@ class Run:
                 )
                 return StoppedBy.TIMEOUT
             case LostWorker():
-                self.messages.append(f"A worker was lost ({cause}); the result rests on what was settled before.")
+                self.messages.append(f"A worker was lost ({cause}). The result rests on what was settled before.")
                 return StoppedBy.LOST_WORKER
         return StoppedBy.SECONDS
 
@@ -321,17 +323,13 @@ class Run:
 
     def _detectable(self) -> dict[float, float]:
         most = max(self.campaign.candidates, key=lambda candidate: candidate.seen)
-        return {
-            mass: detectable_epsilon(
-                self.claim,
-                mass=mass,
-                per_side=most.seen,
-                log_threshold=self.log_threshold,
-                log_share=most.log_share,
-                samples=self.options.samples,
-            )
-            for mass in MASSES
-        }
+        return detectable_epsilon(
+            self.claim,
+            per_side=most.seen,
+            log_threshold=self.log_threshold,
+            log_share=self.campaign.log_stake(most),
+            samples=self.options.samples,
+        )
 
     @property
     def stateful(self) -> bool:

@@ -1,8 +1,8 @@
 """Drawing outputs: seeds, blocks, and the task that a worker runs.
 
-A round is an ordered list of equal blocks of D and D', fixed before anything is drawn. Every block has its own child of
-one ``SeedSequence``, named by (pair, round, block, side), so who draws it, and when, cannot matter. A task returns counts
-and a few outputs to learn from, never all samples.
+A round is an ordered list of equal blocks of D and D', fixed before anything is drawn. Every block of either side has a
+generator of its own, seeded from the child of one ``SeedSequence`` that (pair, round, block) names, so who draws it, and
+when, cannot matter. A task returns counts and a few outputs to learn from, never all samples.
 """
 
 from __future__ import annotations
@@ -14,25 +14,33 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from dpaudit.engine.drift import raised_share
 from dpaudit.engine.outputs import Encoded, digest, encode, record_keys, stack, unwrapped
-from dpaudit.engine.views import Block, RecordView, View
+from dpaudit.engine.views import Block, RecordView, ScoreView, View
 from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.mechanism import Fresh, Mechanism, Outputs, PerRelease, Plain, Raised, checked_outputs
+from dpaudit.values import fingerprint
 
 Counts: TypeAlias = NDArray[np.int64]
 
 LARGEST_BLOCK = 65_536  # outputs drawn at once: what bounds the memory
 SMALL_BLOCK = 1024
 SIGNED = 32
+CHANGED_INPUT = (
+    "The mechanism changed its input, so later releases saw other data than earlier ones. Copy the data inside the mechanism "
+    "before sorting, popping or assigning."
+)
+LARGE_BLOCK = 8192  # from here on exact repeats are looked for in
+LOOK_EVERY = 8  # one block of so many
 FEWEST_BLOCKS = 16  # a round is cut at least this fine, so that a stop in its middle loses little
 
 
@@ -57,15 +65,15 @@ class Sampler:
     timeout: float | None = None
     timeout_is_output: bool = False
 
-    def draw(self, data: Any, size: int, seed: np.random.SeedSequence, deadline: float | None = None) -> Outputs:
+    def draw(self, data: Any, size: int, seed: ISeedSequence, deadline: float | None = None) -> Outputs:
         """Draw ``size`` outputs with a generator of their own; past the deadline, give up between two calls."""
-        rng = np.random.Generator(np.random.PCG64(seed))
+        rng = np.random.Generator(np.random.PCG64(seed))  # type: ignore[arg-type]  # numpy's stubs leave out the interface
         if _is_secret(data) and not getattr(self.mechanism, "samples_secrets", False):
             # Pufferfish: the data are drawn anew in every trial.
             return _collect((self._one(data.draw(rng), rng) for _ in range(size)), deadline)
         if isinstance(self.mechanism, PerRelease | Plain | Fresh) and self.timeout is None:
             return _collect(self.mechanism.releases(data, size, rng), deadline)
-        if not self.batched or size == 1:
+        if size == 1 or not self.batched:
             return _collect((self._one(data, rng) for _ in range(size)), deadline)
         with _time_limit(self.timeout, size):
             try:
@@ -131,6 +139,7 @@ class Task:
     sizes: tuple[int, ...]
     keep: int  # outputs of each side and block to hand back for learning
     audit: str = ""  # names the audit, for workers that serve several; nothing is drawn from it
+    signed: bool = False  # whether blocks carry the signature by which replays are noticed
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +147,7 @@ class BlockPair:
     """What one block of D and its twin of D' brought."""
 
     size: int
-    counts: tuple[Counts, ...]  # one (2, cells) array per view
+    counts: tuple[Counts, ...]  # per view and side its cells, and what it studies
     learn: tuple[Encoded, Encoded]
     repeats: tuple[tuple[int, Any, int, str], ...]
     signature: int | None  # of the first outputs, where chance could not repeat them
@@ -150,83 +159,154 @@ def seed_child(entropy: int, *key: int) -> np.random.SeedSequence:
     return np.random.SeedSequence(entropy, spawn_key=key)
 
 
+class _Words(ISeedSequence):
+    """The words that seed one generator, drawn from a seed child beforehand."""
+
+    def __init__(self, words: NDArray[np.uint64]) -> None:
+        self.words = words
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
+        """Hand out the words; PCG64 asks once, for as many as there are."""
+        if n_words != self.words.size or np.dtype(dtype) != self.words.dtype:
+            raise AssertionError(f"{n_words} words of {dtype} are not what a PCG64 asks for")
+        return self.words
+
+
+class BlockSeeds:
+    """Seeds of the blocks of one round, a few blocks to a seed child: a child costs as much as drawing 500 numbers."""
+
+    def __init__(self, entropy: int, key: tuple[int, ...]) -> None:
+        self._entropy = entropy
+        self._key = key
+        self._group = -1
+        self._words = np.empty((0, 2, 4), np.uint64)
+
+    def of(self, block: int, side: int) -> ISeedSequence:
+        """The seed of one block of one side."""
+        group, place = divmod(block, FEWEST_BLOCKS)
+        if group != self._group:
+            child = seed_child(self._entropy, *self._key, group)
+            words = np.asarray(child.generate_state(FEWEST_BLOCKS * 2 * 4, np.uint64), dtype=np.uint64)
+            self._words = words.reshape(FEWEST_BLOCKS, 2, 4)
+            self._group = group
+        return _Words(self._words[place, side])
+
+
 @dataclass(frozen=True, slots=True)
 class Ended:
     """Blocks as far as they went: the contiguous prefix of complete ones, and what cut it short, if anything did."""
 
     blocks: tuple[BlockPair, ...]
     cause: BaseException | None = None
-    worker: tuple[int, int | None] = (0, None)  # process, and the signature of its first outputs
+    # Process, and signatures of what it drew first from a seed of its own, and from the one that all workers share.
+    worker: tuple[int, int | None, int | None] = (0, None, None)
 
 
-_FIRST_OUTPUTS: dict[str, int | None] = {}  # per audit: signature of what this process drew first
+_INTRODUCTIONS: dict[str, tuple[int | None, int | None]] = {}  # per audit, in a worker
+MOST_INTRODUCTIONS = 256  # kept, because workers of a cluster live long
 
 
-def run_sent_task(task: Task) -> Ended:
-    """What a worker runs: the task, and before its first one of an audit a few outputs on which nothing is bet.
+def run_sent_task(task: Task, seconds: float | None = None) -> Ended:
+    """What a worker runs: the task, for as long as there is time, and before its first one of an audit an introduction."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    if task.audit and task.audit not in _INTRODUCTIONS:
+        if len(_INTRODUCTIONS) >= MOST_INTRODUCTIONS:
+            _INTRODUCTIONS.clear()
+        _INTRODUCTIONS[task.audit] = _introduction(task, deadline)
+    signatures = _INTRODUCTIONS.get(task.audit, (None, None))
+    before = fingerprint((task.data, task.neighbour))
+    ended = run_task(task, deadline=deadline)
+    if fingerprint((task.data, task.neighbour)) != before:
+        raise MechanismError(CHANGED_INPUT)
+    return replace(ended, worker=(os.getpid(), *signatures))
 
-    Processes that start from one random state (a generator made at import time) draw the same ones.
+
+def _introduction(task: Task, deadline: float | None) -> tuple[int | None, int | None]:
+    """Signatures of a few outputs on which nothing is bet.
+
+    From different seeds, processes that start from one random state (a generator made at import time) draw the same; from
+    one seed, processes of a mechanism that can be replayed do.
     """
-    if task.audit not in _FIRST_OUTPUTS:
-        seed = seed_child(task.entropy, 0, 0, 3, os.getpid())
-        try:
-            _FIRST_OUTPUTS[task.audit] = _signature(encode(task.sampler.draw(task.data, SIGNED, seed)))
-        except (TimedOut, BatchRaised):
-            _FIRST_OUTPUTS[task.audit] = None
-    return replace(run_task(task), worker=(os.getpid(), _FIRST_OUTPUTS[task.audit]))
+    try:
+        own, common = (
+            _signature(encode(task.sampler.draw(task.data, SIGNED, seed_child(task.entropy, 0, 0, *key), deadline)))
+            for key in ((3, os.getpid()), (4, 0))
+        )
+    except (TimedOut, BatchRaised, OutOfTime):
+        return None, None
+    return own, common
 
 
 def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[int], None] = lambda _: None) -> Ended:
     """Draw and count the blocks of a task, in order.
 
-    Small blocks are drawn one by one and counted together. That changes nothing: counts add up, and outputs to learn from
-    are taken from every block alike.
+    A large block is counted while it is in the cache. Small ones are drawn one by one and counted together, which changes
+    nothing: counts add up, and outputs to learn from are taken from every block alike.
     """
     done: list[BlockPair] = []
-    small: list[tuple[int, Outputs, Outputs]] = []
+    small: list[tuple[Outputs, Outputs]] = []
+    sizes: list[int] = []
     drawing = 0.0
     cause: BaseException | None = None
+    seeds = BlockSeeds(task.entropy, task.key)
+    begin = time.perf_counter()
     try:
         for block, size in enumerate(task.sizes, start=task.first):
-            begin = time.perf_counter()
             if deadline is not None and time.monotonic() > deadline:
                 raise OutOfTime
-            drawn = [
-                task.sampler.draw(data, size, seed_child(task.entropy, *task.key, block, side), deadline)
-                for side, data in enumerate((task.data, task.neighbour))
-            ]
-            drawing += time.perf_counter() - begin
-            small.append((size, drawn[0], drawn[1]))
-            if size >= SMALL_BLOCK:
-                done.append(_count(task, small, drawing))
-                small, drawing = [], 0.0
+            look = size < LARGE_BLOCK or block % LOOK_EVERY == 0
+            sides: list[Any] = []
+            for side, data in enumerate((task.data, task.neighbour)):
+                since = time.perf_counter()
+                outputs = task.sampler.draw(data, size, seeds.of(block, side), deadline)
+                drawing += time.perf_counter() - since
+                sides.append(outputs if size < SMALL_BLOCK else _count(task, [outputs], [size], look=look))
+                del outputs  # the next block is drawn into the same memory
+            if size < SMALL_BLOCK:
+                small.append((sides[0], sides[1]))
+                sizes.append(size)
+            else:
+                now = time.perf_counter()
+                done.append(_paired(size, sides, (drawing, now - begin)))
+                begin, drawing = now, 0.0
             on_block(2 * size)
     except (KeyboardInterrupt, TimedOut, BatchRaised, OutOfTime) as error:
         cause = error.with_traceback(None)  # its frames would keep a suspended mechanism, and its locks, alive
     if small:
-        done.append(_count(task, small, drawing))
+        counted = [_count(task, outputs, sizes, look=False) for outputs in zip(*small, strict=True)]
+        done.append(_paired(sum(sizes), counted, (drawing, time.perf_counter() - begin)))
     return Ended(tuple(done), cause)
 
 
-def _count(task: Task, blocks: Sequence[tuple[int, Outputs, Outputs]], drawing: float) -> BlockPair:
-    """Count consecutive blocks in every view."""
-    begin = time.perf_counter()
-    sizes = [size for size, _, _ in blocks]
-    counts: list[list[Counts]] = []
-    learn: list[Encoded] = []
-    repeats: list[tuple[int, Any, int, str]] = []
-    for side in (0, 1):
-        batch = encode(_joined([(of_d, of_neighbour)[side] for _, of_d, of_neighbour in blocks]))
-        learn.append(_heads(batch, sizes, task.keep))
-        prepared = Block(batch)
-        counts.append([view.count(prepared) for view in task.views])
-        if sizes[0] >= SMALL_BLOCK:  # all outputs of smaller blocks are learned from anyway
-            for view in task.views:
-                if isinstance(view, RecordView):
-                    repeats.extend((side, key, count, text) for key, count, text in view.unknown(prepared))
-    paired = tuple(np.stack([a, b]) for a, b in zip(*counts, strict=True))
-    seconds = (drawing, drawing + time.perf_counter() - begin)
-    return BlockPair(sum(sizes), paired, (learn[0], learn[1]), tuple(repeats), _signature(batch), seconds)
+@dataclass(frozen=True, slots=True)
+class OneSide:
+    """Consecutive blocks of one side, counted."""
+
+    counts: tuple[Counts, ...]  # per view its cells, and what it studies
+    learn: Encoded
+    repeats: tuple[tuple[Any, int, str], ...]
+    signature: int | None
+
+
+def _count(task: Task, blocks: Sequence[Outputs], sizes: Sequence[int], *, look: bool) -> OneSide:
+    """Count consecutive blocks of one side in every view, and ``look`` for outputs that repeat exactly."""
+    batch = encode(_joined(blocks))
+    prepared = Block(batch)
+    repeats: list[tuple[Any, int, str]] = []
+    if sizes[0] >= SMALL_BLOCK:  # all outputs of smaller blocks are learned from anyway
+        for view in task.views:
+            # Where nothing repeated so far, looking costs a sort that counting does without: one large block in a few.
+            if isinstance(view, RecordView) and (view.table.keys.size or look):
+                repeats.extend(view.unknown(prepared))
+    counts = tuple(view.study(prepared) if isinstance(view, ScoreView) else view.count(prepared) for view in task.views)
+    return OneSide(counts, _heads(batch, sizes, task.keep), tuple(repeats), _signature(batch) if task.signed else None)
+
+
+def _paired(size: int, sides: Sequence[OneSide], seconds: tuple[float, float]) -> BlockPair:
+    of_d, of_neighbour = sides
+    counts = tuple(np.stack(both) for both in zip(of_d.counts, of_neighbour.counts, strict=True))
+    repeats = tuple((side, *repeat) for side, counted in enumerate(sides) for repeat in counted.repeats)
+    return BlockPair(size, counts, (of_d.learn, of_neighbour.learn), repeats, of_neighbour.signature, seconds)
 
 
 def _signature(batch: Encoded) -> int | None:
@@ -303,6 +383,7 @@ class Probe:
 
     reproducible: bool
     raised: float  # share of the releases that raised
+    telling: bool = False  # chance alone would not have repeated its outputs
 
 
 def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: float | None) -> Probe:
@@ -340,7 +421,7 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: f
             "so they are not independent. Draw from the `rng` that is handed in."
         )
     raised = np.mean([raised_share(drawn), raised_share(other_side)])
-    return Probe(_same(drawn, again), float(raised))
+    return Probe(_same(drawn, again), float(raised), telling)
 
 
 def traceback_of(mechanism: Mechanism, data: Any, seed: np.random.SeedSequence) -> str:
@@ -369,12 +450,16 @@ def _same(a: Encoded, b: Encoded) -> bool:
     )
 
 
-@contextmanager
-def _time_limit(seconds: float | None, size: int) -> Iterator[None]:
+def _time_limit(seconds: float | None, size: int) -> AbstractContextManager[None]:
     """Interrupt a call after ``seconds`` per release, through the interval timer of the main thread."""
-    if seconds is None:
-        yield
-        return
+    return _UNLIMITED if seconds is None else _alarm(seconds, size)
+
+
+_UNLIMITED = nullcontext()
+
+
+@contextmanager
+def _alarm(seconds: float, size: int) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
         raise MechanismError("timeout= needs the main thread of a Unix process; run the audit there, or leave it out.")
 

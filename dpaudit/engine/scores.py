@@ -6,7 +6,7 @@ fits below are quick rather than perfect: tables of per-coordinate log-likelihoo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -14,11 +14,15 @@ from numpy.typing import NDArray
 
 from dpaudit.engine.evidence import shrunk_log_ratio
 from dpaudit.engine.outputs import EXACT_INTEGER, Encoded
-from dpaudit.engine.partition import Line, Table, line_from
+from dpaudit.engine.partition import Table
 
 Floats: TypeAlias = NDArray[np.float64]
+Counts: TypeAlias = NDArray[np.int64]
 
-LOOKUP_BINS = 1024
+BINS = 1024
+AT_ONCE = 8192
+GROUPS = (2, 4, 8, 16, 32, 64, BINS)
+CHARGE = 1.0
 MOST_COORDINATES = 256  # coordinates that a score looks at
 
 
@@ -51,50 +55,77 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A step function: ``table[k]`` on the k-th of equal bins from ``low`` on, its ends beyond them."""
+    """A step function: ``heights[k]`` on the k-th of equal bins from ``low`` on, ends beyond them; the last is at NaN."""
 
     low: float
     inverse_width: float
-    table: Floats
-    at_nan: float
+    heights: Floats
 
-    def __call__(self, column: Floats) -> Floats:
-        """Evaluate on a column, without a branch per value."""
+    @property
+    def at_nan(self) -> float:
+        """Its value where there is no number."""
+        return float(self.heights[-1])
+
+    def places(self, column: Floats) -> NDArray[np.intp]:
+        """The bin of each value, found without a branch per value."""
         with np.errstate(over="ignore", invalid="ignore"):
             position = (column - self.low) * self.inverse_width
-        if np.isnan(position).any():
-            missing = np.isnan(position)
-            values = self.table[np.clip(np.where(missing, 0.0, position), 0.0, self.table.size - 1.0).astype(np.int32)]
-            return np.where(missing, self.at_nan, values)
-        np.clip(position, 0.0, self.table.size - 1.0, out=position)
-        return np.take(self.table, position.astype(np.int32))
+        np.maximum(position, 0.0, out=position)
+        np.minimum(position, self.heights.size - 2.0, out=position)
+        if np.isnan(position.sum()):
+            position[np.isnan(position)] = self.heights.size - 1.0
+        return position.astype(np.intp)
 
 
-def fit_lookup(of_d: Floats, of_neighbour: Floats) -> Lookup:
-    """Per-coordinate log-likelihood ratio as a lookup table.
-
-    Values on an integer grid get a bin each; other columns get quantile cells spread over equal bins.
-    """
-    pooled = np.concatenate([of_d, of_neighbour])
+def fit_bins(pooled: Floats) -> tuple[float, float]:
+    """Where equal bins start, and one over their width. Values on a grid of integers get a bin each."""
     finite = pooled[np.isfinite(pooled)]
     if not finite.size:
-        return Lookup(0.0, 1.0, np.zeros(1), 0.0)
+        return 0.0, 1.0
     low, high = float(finite.min()), float(finite.max())
     small = max(abs(low), abs(high)) < EXACT_INTEGER
-    if small and high - low < LOOKUP_BINS and (finite == np.rint(finite)).all():
-        line = Line(np.unique(np.concatenate([[-np.finfo(float).max], np.arange(low, high + 1.0) - 0.5, [np.inf]])))
-        centres = np.arange(low, high + 1.0)
-        width = 1.0
-        start = low - 0.5
-    else:
-        line = line_from(pooled, resolution=16 if finite.size < 3000 else 32)
-        start, stop = np.clip(np.quantile(finite, [0.002, 0.998]), -1e300, 1e300)
-        width = max((stop - start) / LOOKUP_BINS, 1e-300)
-        centres = start + width * (np.arange(LOOKUP_BINS) + 0.5)
-    counts = np.stack([line.count(np.sort(of_d)), line.count(np.sort(of_neighbour))])
-    ratio = shrunk_log_ratio(counts)
-    table = ratio[np.searchsorted(line.cuts, centres, side="right")]
-    return Lookup(float(start), 1.0 / width, np.ascontiguousarray(table), float(ratio[-1]))
+    if small and high - low < BINS and (finite == np.rint(finite)).all():
+        return low - 0.5, 1.0
+    start, stop = np.clip(np.quantile(finite, [0.002, 0.998]), -1e300, 1e300)
+    return float(start), 1.0 / max(float(stop - start) / BINS, 1e-300)
+
+
+def fit_heights(counts: Counts) -> Floats:
+    """Log-likelihood ratios per bin from counts of shape (coordinates, 2, bins and then NaN).
+
+    Bins are joined into groups of equal mass, as many groups as the counts support: the number whose likelihood gains most
+    after a charge of ``CHARGE`` for each free height. A faint signal in many coordinates is drowned by the noise of finer
+    tables.
+    """
+    body, missing = counts[:, :, :-1], counts[:, :, -1:]
+    coordinates = np.arange(len(counts))
+    pooled = body.sum(axis=1)
+    level = (np.cumsum(pooled, axis=1) - 0.5 * pooled) / np.maximum(pooled.sum(axis=1, keepdims=True), 1)
+    best = np.full(len(counts), -np.inf)
+    heights = np.zeros((len(counts), counts.shape[2]))
+    for groups in GROUPS:
+        group = np.minimum((level * groups).astype(np.intp), groups - 1)
+        cell = (coordinates[:, None] * groups + group).ravel()
+        size = len(counts) * groups
+        sides = [np.bincount(cell, body[:, side].ravel(), size).reshape(-1, groups) for side in (0, 1)]
+        joined = np.concatenate([np.stack(sides, axis=1), missing], axis=2)  # (coordinates, 2, groups + 1)
+        gain = _likelihood_gain(joined) - CHARGE * (groups - 1)
+        ratio = np.stack([shrunk_log_ratio(each) for each in joined])
+        better = gain > best
+        best[better] = gain[better]
+        heights[better, :-1] = np.take_along_axis(ratio, group, axis=1)[better]
+        heights[better, -1] = ratio[better, -1]
+    return heights
+
+
+def _likelihood_gain(counts: Floats) -> Floats:
+    """Log-likelihood of the sides given the groups, over that of one group for all; per coordinate."""
+    whole = counts.sum(axis=1, keepdims=True)
+    share = counts.sum(axis=2, keepdims=True) / np.maximum(whole.sum(axis=2, keepdims=True), 1.0)
+    expected = np.maximum(whole * share, 1e-300)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        terms = np.where(counts > 0.0, counts * np.log(counts / expected), 0.0)
+    return np.asarray(terms.sum(axis=(1, 2)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +140,48 @@ class NaiveBayes:
 
     def __call__(self, batch: Encoded) -> Floats:
         """Score every output, by elementwise operations alone: its score must not depend on the batch it comes in."""
+        return self._scored(batch, None)
+
+    def study(self, batch: Encoded) -> tuple[Floats, Counts]:
+        """Scores, and the counts from which a later score can be fitted (see :meth:`refitted`)."""
+        bins: list[Counts] = []
+        scores = self._scored(batch, bins)
+        return scores, np.concatenate([*bins, self.codes.count(np.sort(batch.codes))])
+
+    def _scored(self, batch: Encoded, bins: list[Counts] | None) -> Floats:
         if self.codes.keys.size == 1 and batch.codes.strides == (0,) and batch.codes[0] == self.codes.keys[0]:
-            total = np.zeros(len(batch))
+            total = np.full(len(batch), self.code_ratio[0])
         else:
             row = np.searchsorted(self.codes.keys, batch.codes)
             row = np.where(np.isin(batch.codes, self.codes.keys), row, self.codes.keys.size)
             total = self.code_ratio[row]
-        values = _successive(batch.values) if self.differences else batch.values
-        for lookup, place in zip(self.columns, self.index, strict=True):
-            # A number that a narrow batch does not have is as absent as one that a wide batch marks absent.
-            total = total + (lookup(values[:, place]) if place < values.shape[1] else lookup.at_nan)
+        if bins is not None:
+            bins.extend(np.zeros(BINS + 1, np.int64) for _ in self.columns)
+        for start in range(0, len(batch), AT_ONCE):  # pieces that stay in the cache
+            rows = slice(start, start + AT_ONCE)
+            for number, (lookup, place) in enumerate(zip(self.columns, self.index, strict=True)):
+                # A number that a narrow batch does not have is as absent as one that a wide batch marks absent.
+                if place < batch.values.shape[1]:
+                    places = lookup.places(self._column(batch.values[rows], place))
+                else:
+                    places = np.full(len(total[rows]), BINS)
+                total[rows] += np.take(lookup.heights, places)
+                if bins is not None:
+                    bins[number] += np.bincount(places, minlength=BINS + 1)
         return total
+
+    def _column(self, values: Floats, place: int) -> Floats:
+        if not self.differences or place == 0:
+            return values[:, place]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(values[:, place] - values[:, place - 1])
+
+    def refitted(self, statistics: Counts) -> NaiveBayes:
+        """The same bins with heights from counts of both sides, shape (2, all that :meth:`study` counts)."""
+        width = len(self.columns) * (BINS + 1)
+        heights = fit_heights(statistics[:, :width].reshape(2, -1, BINS + 1).transpose(1, 0, 2))
+        columns = tuple(replace(lookup, heights=h) for lookup, h in zip(self.columns, heights, strict=True))
+        return replace(self, columns=columns, code_ratio=shrunk_log_ratio(statistics[:, width:]))
 
     def describe(self) -> str:
         """Say what is summed."""
@@ -127,16 +189,17 @@ class NaiveBayes:
         return f"sum of log-likelihood ratios of the {len(self.columns)} {of}"
 
 
-def fit_naive_bayes(of_d: Encoded, of_neighbour: Encoded, *, differences: bool = False) -> NaiveBayes:
-    """Tables for every coordinate (or successive difference) and for the structure."""
-    keys = np.unique(np.concatenate([of_d.codes, of_neighbour.codes]))[:1024]
-    codes = Table(keys)
-    counts = np.stack([codes.count(np.sort(of_d.codes)), codes.count(np.sort(of_neighbour.codes))])
+def fit_naive_bayes(of_d: Encoded, of_neighbour: Encoded, *, differences: bool = False) -> tuple[NaiveBayes, Counts]:
+    """Tables for every coordinate (or successive difference) and for the structure, and the counts they come from."""
+    codes = Table(np.unique(np.concatenate([of_d.codes, of_neighbour.codes]))[:1024])
     first = _successive(of_d.values) if differences else of_d.values
     second = _successive(of_neighbour.values) if differences else of_neighbour.values
     index = informative(first, second)
-    columns = tuple(fit_lookup(first[:, place], second[:, place]) for place in index)
-    return NaiveBayes(columns, index, codes, shrunk_log_ratio(counts), differences)
+    flat = np.zeros(BINS + 1)
+    columns = tuple(Lookup(*fit_bins(np.concatenate([first[:, i], second[:, i]])), flat) for i in index)
+    empty = NaiveBayes(columns, index, codes, np.zeros(codes.cells), differences)
+    statistics = np.stack([empty.study(of_d)[1], empty.study(of_neighbour)[1]])
+    return empty.refitted(statistics), statistics
 
 
 def informative(first: Floats, second: Floats) -> tuple[int, ...]:
@@ -171,7 +234,10 @@ class Linear:
         score = np.full(len(batch), -self.offset)
         for weight, place in zip(self.weights.tolist(), self.index, strict=True):
             if place < batch.values.shape[1]:
-                score += np.clip(np.nan_to_num(batch.values[:, place]), -1e150, 1e150) * weight
+                column = batch.values[:, place]
+                if not (column.min(initial=0.0) > -1e150 and column.max(initial=0.0) < 1e150):  # NaN compares false
+                    column = np.clip(np.nan_to_num(column), -1e150, 1e150)
+                score += column * weight
         return score
 
     def describe(self) -> str:

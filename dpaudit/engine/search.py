@@ -1,9 +1,16 @@
 """The campaign: which pair of data sets to sample next, and the capital of all of them together.
 
-Every pair owns its share of the capital before it is sampled: most goes in equal parts to the pool that Hypothesis gave,
-and the k-th pair proposed later owns the part 1 / (k (k + 1)) of what was set aside. Wealth that is not at stake stays as
-it is, so the sum is a supermartingale whatever pair is chosen next, and one alpha covers all of them. A list of pairs that
-is complete from the start is shared out in equal parts and keeps nothing back.
+Part of the capital is held in shares. Every pair owns its share before it is sampled: most goes in equal parts to the pool
+that Hypothesis gave, and the k-th pair proposed later owns the part 1 / (k (k + 1)) of what was set aside. Wealth that is
+not at stake stays as it is, so the sum is a supermartingale whatever pair is chosen next. A list of pairs that is complete
+from the start is shared out in equal parts and keeps nothing back.
+
+The rest follows the leader. Before a round is drawn, the past says which pair it is drawn from and whether that pair is in
+the lead; if it is, the follower bets on it with the pair's own bettors, among whom he shared out his capital when the pair
+took the lead; otherwise he keeps what he has. Each bettor's factor has conditional mean at most 1 for every pair, so for
+the one chosen too, and the follower's wealth is a supermartingale that pays neither for the number of pairs nor for what
+was lost while pairs were explored and bettors learned. One alpha covers shares and follower, because their sum is a
+supermartingale that starts from 1. An audit of one pair to refute its claim follows nothing: all capital is the pair's.
 """
 
 from __future__ import annotations
@@ -16,12 +23,13 @@ import numpy as np
 
 from dpaudit.claims import Claim
 from dpaudit.engine.evidence import (
+    Bets,
     Floats,
     Points,
     Record,
     Wealth,
-    bet_sizes,
     choose_events,
+    log_mean_exp,
     natural_order,
     plug_in_epsilon,
     sorted_order,
@@ -32,12 +40,15 @@ from dpaudit.neighbours import Pair
 
 FIRST_ROUND = 100  # outputs of each side that are only learned from
 SMALLEST_ROUND = 50
-GROWTH = 0.15  # a round adds this share to what a pair has seen,
+GROWTH = 0.2  # a round adds this share to what a pair has seen,
 LATE_GROWTH = 0.5  # and this share once it has seen so many outputs that a late stop matters less than many rounds
 LARGE = 50_000
 RESERVED = 0.25  # of the capital, for pairs proposed while the audit runs
 LEADERS_SHARE = 3  # outputs of the leading pair for each output of all others
 EXPLORE = 0.3
+FOLLOWED = 0.5  # share of the capital that follows the leader,
+FOLLOWED_FOR_BOUND = 0.9  # and where a bound is wanted
+LEARN = 0.03  # share of the budget after which a bound on a single pair starts afresh, its experts having learned
 HOPE = 10.0  # doubt about the epsilon of a pair after one output, for events of a few percent
 ANCHORS_AT_ONCE = 16
 NEGLIGIBLE = 10.0  # so much less log-wealth than the richest pair adds nothing
@@ -55,6 +66,7 @@ class Candidate:
     learner: Learner
     rounds: int = 0
     log_wealth: float = 0.0
+    views_bet_on: int = 0  # version of the views on which the next round is counted
     _index: tuple[float, float] | None = None
 
     @property
@@ -67,7 +79,7 @@ class Candidate:
         if not self.rounds:
             return FIRST_ROUND
         growth = GROWTH if leading and self.seen < LARGE else LATE_GROWTH
-        return max(SMALLEST_ROUND, math.ceil(growth * self.seen))
+        return max(SMALLEST_ROUND, math.ceil(growth * max(self.learner.counted(), self.seen // 16)))
 
     def index(self, points: Points, *, bound: bool) -> tuple[float, float]:
         """Lower and upper confidence index of the pair, computed anew only after a round.
@@ -78,11 +90,12 @@ class Candidate:
         if self._index is None:
             low, high = -math.inf, -math.inf
             for past, ordered in self.learner.past_counts():
-                orders = np.stack([sorted_order(past), natural_order(past)] if ordered else [sorted_order(past)])
+                orders = [sorted_order(past), natural_order(past)] if ordered else [sorted_order(past)]
+                rows = past[:, np.stack(orders)]
                 if bound:
-                    guess = plug_in_epsilon(past, orders, float(points.delta.min()))
+                    guess = plug_in_epsilon(rows, float(points.delta.min()))
                 else:
-                    choice = choose_events(past, orders, points)
+                    choice = choose_events(rows, points)
                     best = max(float(choice.right_score.max()), float(choice.left_score.max()))
                     guess = ((best - 1.0) / math.sqrt(self.seen), (best + 1.0) / math.sqrt(self.seen))
                 low, high = max(low, guess[0]), max(high, guess[1])
@@ -95,6 +108,16 @@ class Candidate:
         self._index = None
         if log_wealth is not None:
             self.log_wealth = log_wealth
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One settled round: the pair it was drawn from, what was counted, and whether the follower bet on it."""
+
+    number: int
+    records: tuple[Record, ...]
+    segment: int  # 0 where the follower did not bet, else the number of changes of the pair that he followed
+    log_wealth: float  # of the whole campaign against the claim, afterwards
 
 
 class Campaign:
@@ -113,20 +136,30 @@ class Campaign:
     ) -> None:
         self.claim = claim
         self.points = points
-        self.bets = bet_sizes(samples)
+        self.bets = Bets.of(samples, for_bound=for_bound)
         self.build = build
         self.for_bound = for_bound
+        self._horizon = samples // 2
         self._reserve = 0.0 if complete else RESERVED
         self._late = 0
+        several = len(pairs) > 1 or not complete
+        followed = FOLLOWED_FOR_BOUND if for_bound else FOLLOWED if several else 0.0
+        self._log_shares = math.log1p(-followed)
+        self._log_follower = math.log(followed) if followed else -math.inf
+        self._follow_from = 0.0 if not for_bound else EXPLORE if several else LEARN
+        self._followed = np.zeros(len(points))  # log-gain of the follower against each point
+        self._segment = 0
+        self._lead = (0, 0)  # the pair followed last, and the version of its views
         self.candidates: list[Candidate] = []
-        self.timeline: list[tuple[int, tuple[Record, ...]]] = []
+        self.timeline: list[Round] = []
         share = math.log((1.0 - self._reserve) / len(pairs))
         for pair in pairs:
             self._add(pair, share)
 
     def _add(self, pair: Pair, log_share: float) -> Candidate:
         number = len(self.candidates) + 1
-        candidate = Candidate(number, pair, log_share, Wealth(self.points, self.bets), Learner(self.build))
+        learner = Learner(self.build, self._horizon)
+        candidate = Candidate(number, pair, log_share, Wealth(self.points, self.bets), learner)
         self.candidates.append(candidate)
         return candidate
 
@@ -171,24 +204,43 @@ class Campaign:
             return leader, True
         return max(others, key=lambda c: index[c.number][1]), False
 
-    def settle(self, candidate: Candidate, records: tuple[Record, ...]) -> float:
-        """Book one round and return the log-wealth of the whole campaign against the claim."""
+    def settle(
+        self, candidate: Candidate, records: tuple[Record, ...], *, leading: bool = False, spent: float = 0.0
+    ) -> float:
+        """Book one round and return the log-wealth of the whole campaign against the claim.
+
+        ``leading`` and ``spent`` are what was known before the round was drawn.
+        """
         if not records:
             candidate.settled(None)
             return self.log_wealth()
-        self.timeline.append((candidate.number, records))
+        version = candidate.views_bet_on
+        candidate.views_bet_on = candidate.learner.version
+        follows = leading and spent >= self._follow_from and self._log_follower > -math.inf
+        if follows and self._lead != (candidate.number, version):
+            self._lead = (candidate.number, version)
+            self._segment += 1
+        segment = self._segment if follows else 0
         # A claim of several points is refuted by their average.
-        candidate.settled(_log_mean(candidate.wealth.settle(records)))
-        return self.log_wealth()
+        wealth, gained = candidate.wealth.settle(records, segment)
+        candidate.settled(float(log_mean_exp(wealth)))
+        self._followed = self._followed + gained
+        self.timeline.append(Round(candidate.number, records, segment, self.log_wealth()))
+        return self.timeline[-1].log_wealth
 
     def log_wealth(self) -> float:
-        """Log of the capital of all pairs, sampled or not, and of what is set aside."""
+        """Log of the capital of all pairs, sampled or not, of what is set aside, and of the follower."""
         parts = [candidate.log_share + candidate.log_wealth for candidate in self.candidates]
-        return float(np.logaddexp.reduce([*parts, *self._set_aside()]))
+        shares = float(np.logaddexp.reduce([*parts, *self._set_aside()]))
+        return float(np.logaddexp(self._log_shares + shares, self._log_follower + log_mean_exp(self._followed)))
 
     def _set_aside(self) -> list[float]:
         kept = self._reserve / (self._late + 1)
         return [math.log(kept)] if kept > 0.0 else []
+
+    def log_stake(self, candidate: Candidate) -> float:
+        """Log of the part of all capital that the pair owned from the start."""
+        return self._log_shares + candidate.log_share
 
     def leader(self) -> Candidate:
         """The pair that carries most of the evidence."""
@@ -217,7 +269,10 @@ class Campaign:
                 break
         if start:
             reached = grid[start - 1].anchor
-        at_claim = self._timeline_wealth(points_at, [claimed]) if tied and self.timeline else None
+        at_claim = None
+        if tied and self.timeline:
+            places = {candidate.number for candidate in self._relevant()}
+            at_claim = np.array([[r.log_wealth] for r in self.timeline if r.number in places])
         for interval in grid[start:]:
             values = np.array(interval.values)
             own = self._timeline_wealth(points_at, list(interval.values))
@@ -235,33 +290,36 @@ class Campaign:
         return reached
 
     def _relevant(self) -> list[Candidate]:
-        """The pairs that can carry a bound: the most sampled ones, and those whose wealth counts.
+        """The pairs that can carry a bound: the most sampled ones, those whose wealth counts, and those followed.
 
-        Leaving out the others counts their wealth as zero, so the bound can only fall, whatever the choice depends on.
+        Leaving out the others counts the wealth of their shares as zero, so the bound can only fall, whatever the choice
+        depends on. The follower's wealth is a product, from which nothing may be left out.
         """
+        followed = {r.number for r in self.timeline if r.segment}
         most = sorted(self.candidates, key=lambda candidate: -candidate.seen)[:2]
         top = max(candidate.log_share + candidate.log_wealth for candidate in self.candidates)
-        rich = [c for c in self.candidates if c.log_share + c.log_wealth > top - NEGLIGIBLE]
-        return [c for c in self.candidates if c in most or c in rich][:MOST_RELEVANT]
+        rich = [c for c in self.candidates if c.log_share + c.log_wealth > top - NEGLIGIBLE][:MOST_RELEVANT]
+        return [c for c in self.candidates if c in most or c in rich or c.number in followed]
 
     def _timeline_wealth(self, points_at: Callable[[float], Points], values: list[float]) -> Floats:
         """Log-wealth of the relevant pairs against each value, after each of their rounds: shape (rounds, values)."""
         grids = [points_at(value) for value in values]
         width = len(grids[0])
         points = Points(np.concatenate([g.epsilon for g in grids]), np.concatenate([g.delta for g in grids]))
-        relevant = self._relevant()
-        place = {candidate.number: row for row, candidate in enumerate(relevant)}
-        current = np.array([[candidate.log_share] * len(values) for candidate in relevant])
-        wealth = {candidate.number: Wealth(points, self.bets) for candidate in relevant}
-        timeline = [(number, records) for number, records in self.timeline if number in place]
-        lines = np.empty((len(timeline), len(values)))
-        for row, (number, records) in enumerate(timeline):
-            settled = wealth[number].settle(records).reshape(len(values), width)
-            own = np.logaddexp.reduce(settled, axis=1) - math.log(width)
-            current[place[number]] = relevant[place[number]].log_share + own
-            lines[row] = np.logaddexp.reduce(current, axis=0)
-        return lines
-
-
-def _log_mean(values: Floats) -> float:
-    return float(np.logaddexp.reduce(values) - math.log(values.size))
+        relevant = {candidate.number: candidate for candidate in self._relevant()}
+        timeline = [r for r in self.timeline if r.number in relevant]
+        shares = np.full((len(timeline), len(values)), -math.inf)
+        gained = np.zeros((len(timeline), len(points)))  # by the follower, in each round
+        for number, candidate in relevant.items():
+            rows = [row for row, r in enumerate(timeline) if r.number == number]
+            if not rows:
+                continue
+            settled, gained[rows] = Wealth(points, self.bets).settle_all(
+                [timeline[row].records for row in rows], [timeline[row].segment for row in rows]
+            )
+            settled = settled.reshape(len(rows), len(values), width)
+            own = np.concatenate([np.zeros((1, len(values))), log_mean_exp(settled)])
+            sofar = np.searchsorted(rows, np.arange(len(timeline)), side="right")
+            shares = np.logaddexp(shares, candidate.log_share + own[sofar])
+        follower = log_mean_exp(np.cumsum(gained, axis=0).reshape(len(timeline), len(values), width))
+        return np.logaddexp(self._log_shares + shares, self._log_follower + follower)

@@ -47,6 +47,7 @@ SHRINK_NUMBER, CONFIRM_NUMBER, MEASURE_NUMBER = 2_000_000, 3_000_000, 4_000_000 
 LARGEST_MEASUREMENT = 100_000
 CONFIDENCE = 0.99
 FEWEST_TO_LOOK_AT = 50
+MOST_TO_CHOOSE_ON = 8192
 
 
 @dataclass
@@ -176,13 +177,14 @@ def measure(looker: Looker, pair: Pair, event: Event, trials: int) -> Measured:
 def leading_event(pair: Pair, learner: Learner, points: Points) -> dict[str, Any]:
     """For an audit that found nothing: the event that told the two sides apart best.
 
-    It is chosen on the first half of the outputs kept for learning, and counted on the second, so nothing more is drawn.
+    It is chosen in the first half of the outputs kept for learning, and counted on the second, so nothing more is drawn.
     """
     sides = learner.kept()
     half = len(sides[0]) // 2
     if half < FEWEST_TO_LOOK_AT:
         return {}
-    event = simplest((sides[0].rows(slice(half)), sides[1].rows(slice(half))), learner.views, points, learner.labels)
+    first = slice(min(half, MOST_TO_CHOOSE_ON))
+    event = simplest((sides[0].rows(first), sides[1].rows(first)), learner.views, points, learner.labels)
     if event is None:
         return {}
     rest = [batch.rows(slice(half, None)) for batch in (reversed(sides) if event.swapped else sides)]
@@ -194,8 +196,8 @@ def leading_event(pair: Pair, learner: Learner, points: Points) -> dict[str, Any
 
 def _as_witness(looker: Looker, measured: Measured, confirmed: bool, shrunk: bool, origin: object) -> Witness:
     definitions, expression = measured.event.code()
-    data_source, data_literal = _literal(measured.pair.data)
-    neighbour_source, neighbour_literal = _literal(measured.pair.neighbour)
+    data_source, data_literal = literal(measured.pair.data)
+    neighbour_source, neighbour_literal = literal(measured.pair.neighbour)
     delta = float(looker.points.delta.min())
     witness = Witness(
         data=data_source,
@@ -227,7 +229,7 @@ def frequency(count: int, trials: int) -> Frequency:
     return Frequency(count=count, trials=trials, low=low, high=high)
 
 
-def _literal(data: object) -> tuple[str, bool]:
+def literal(data: object) -> tuple[str, bool]:
     """Source for the data, and whether evaluating it gives the data back."""
     text = source(data)
     import numpy as np

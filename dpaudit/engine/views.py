@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dpaudit.engine.outputs import CLOSE, OPEN, Encoded, plain, record_keys
 from dpaudit.engine.partition import Line, Table
-from dpaudit.engine.scores import Score
+from dpaudit.engine.scores import NaiveBayes, Score
 
 Counts: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -47,10 +47,21 @@ class Block:
         column.sort()
         return column
 
+    def tally(self, line: Line) -> Counts:
+        """Count the single numbers in the cells of a line, by a histogram unless they have been sorted anyway."""
+        if line.raster is None or "ascending" in self.__dict__ or not self.batch.values.shape[1]:
+            return line.count(self.ascending)
+        return line.tally(self.batch.values[:, 0])
+
+    @cached_property
+    def codes(self) -> NDArray[np.uint64]:
+        """Structures, sorted."""
+        return np.sort(self.batch.codes)
+
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
         """Keys of whole outputs, sorted."""
-        return np.sort(record_keys(self.batch))
+        return np.sort(record_keys(self.batch)) if self.batch.values.shape[1] else self.codes
 
 
 class View(Protocol):
@@ -101,18 +112,22 @@ class ValueView:
             for code, line in zip(self.codes.keys, self.lines, strict=True):
                 inside = batch.codes[0] == code
                 known += len(batch) if inside else 0
-                parts.append(self._count_line(line, block.ascending if inside else block.ascending[:0]))
+                if line is None:
+                    parts.append(np.array([len(batch) if inside else 0]))
+                else:
+                    parts.append(block.tally(line) if inside else line.count(np.empty(0)))
+        elif not batch.values.shape[1]:
+            counts = self.codes.count(block.codes)
+            known = len(batch) - int(counts[-1])
+            for count, line in zip(counts[:-1], self.lines, strict=True):
+                parts.append(np.array([count]) if line is None else line.count(np.full(count, np.nan)))
         else:
-            column = batch.values[:, 0] if batch.values.shape[1] else np.full(len(batch), np.nan)
+            column = batch.values[:, 0]
             for code, line in zip(self.codes.keys, self.lines, strict=True):
-                chosen = np.sort(column[batch.codes == code])
+                chosen = column[batch.codes == code]
                 known += chosen.size
-                parts.append(self._count_line(line, chosen))
+                parts.append(np.array([chosen.size]) if line is None else line.tally(chosen))
         return np.concatenate([*parts, [len(batch) - known]]).astype(np.int64)
-
-    @staticmethod
-    def _count_line(line: Line | None, ascending: NDArray[np.float64]) -> Counts:
-        return np.array([ascending.size]) if line is None else line.count(ascending)
 
     def locate(self, batch: Encoded) -> NDArray[np.intp]:
         """The cell of each output."""
@@ -172,6 +187,8 @@ class RecordView:
 
     def count(self, block: Block) -> Counts:
         """Count known outputs."""
+        if not self.table.keys.size:
+            return np.array([len(block.batch)])
         return self.table.count(self._sorted(block))
 
     def unknown(self, block: Block) -> list[tuple[Any, int, str]]:
@@ -224,7 +241,7 @@ class ShapeView:
 
     def count(self, block: Block) -> Counts:
         """Count structures."""
-        return self.table.count(np.sort(block.batch.codes))
+        return self.table.count(block.codes)
 
     def locate(self, batch: Encoded) -> NDArray[np.intp]:
         """The cell of each output."""
@@ -247,6 +264,7 @@ class ScoreView:
     score: Score
     line: Line
     ordered: bool = True
+    studies: bool = False  # counts what a later score can be fitted on
 
     @property
     def cells(self) -> int:
@@ -254,9 +272,15 @@ class ScoreView:
         return self.line.cells
 
     def count(self, block: Block) -> Counts:
-        """Score, sort, count."""
-        values = self.score(block.batch)
-        return self.line.count(np.sort(values))
+        """Score and count."""
+        return self.line.tally(self.score(block.batch))
+
+    def study(self, block: Block) -> Counts:
+        """Count, and append the counts from which a later score can be fitted."""
+        if not (self.studies and isinstance(self.score, NaiveBayes)):
+            return self.count(block)
+        values, statistics = self.score.study(block.batch)
+        return np.concatenate([self.line.tally(values), statistics])
 
     def locate(self, batch: Encoded) -> NDArray[np.intp]:
         """The cell of each output."""

@@ -49,6 +49,7 @@ class Neighbours:
     find_corners: Callable[[], Iterable[Pair]] = tuple
     adjacent: Callable[[Any, Any], bool] | None = None
     edit: Callable[[Pair, np.random.Generator], Pair | None] | None = None
+    named: bool = False  # the corners are all the pairs there are
 
     def __repr__(self) -> str:
         return self.description
@@ -79,7 +80,7 @@ class Neighbours:
                 stale = 0 if len(found) > before else stale + 1
             return len(found) >= count or stale >= _STALE
 
-        if len(found) < count:
+        if len(found) < count and not self.named:
             # Hypothesis plans its first values by the number of examples, up to some hundreds: never fewer than these,
             # so that a larger pool starts like a smaller one.
             explore(self.strategy, visit, examples=max(2 * _STALE, 20 * count), seed=seed)

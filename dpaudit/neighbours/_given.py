@@ -50,6 +50,7 @@ def fixed(pairs: Iterable[tuple[Any, Any]], *, relation: Relation | None = None)
         lambda: known,
         rule,
         _none,
+        named=True,
     )
 
 
@@ -136,6 +137,7 @@ def secrets(pairs: Iterable[tuple[Secret, Secret]]) -> Neighbours:
         lambda: known,
         lambda first, second: any({first, second} == set(pair) or first == second for pair in known),
         _none,
+        named=True,
     )
 
 

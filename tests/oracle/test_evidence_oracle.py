@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.engine.evidence import (
     RESERVE,
+    Bets,
     Points,
     Record,
     Wealth,
@@ -36,7 +37,7 @@ from dpaudit.neighbours import Pair
 Law = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
-BETS = bet_sizes(100_000)
+BETS = Bets.of(100_000)
 ROUNDING = 1e-12
 
 
@@ -89,7 +90,7 @@ def one_each(cells: int, one: int, other: int) -> Counts:
 
 
 def gains_of(past: Counts, one: int, other: int, points: Points, *, ordered: bool) -> dict[str, Law]:
-    return dict(expert_gains(record_of(past, one_each(past.shape[1], one, other), ordered=ordered), points, BETS))
+    return expert_gains([record_of(past, one_each(past.shape[1], one, other), ordered=ordered)], points, BETS)[0]
 
 
 def expected_gains(p: Law, q: Law, past: Counts, points: Points, *, ordered: bool) -> dict[str, Law]:
@@ -119,7 +120,7 @@ def test_gains_add_up_over_outputs() -> None:
             assert gain == pytest.approx(parts[0][expert] + parts[1][expert] - parts[2][expert], abs=1e-12)
     new = rng.integers(0, 20, (2, 4))
     new[1] = new[0][::-1]
-    whole = dict(expert_gains(record_of(past, new), points, BETS))
+    whole = expert_gains([record_of(past, new)], points, BETS)[0]
     pieces = [
         gains_of(past, *place, points, ordered=True)
         for place in zip(*(np.repeat(range(4), n) for n in new), strict=True)
@@ -247,26 +248,26 @@ def test_gains_are_those_of_the_description(seed: int) -> None:
     new = np.stack([rng.multinomial(200, p), rng.multinomial(200, q)])
     record = record_of(past, new)
     points = Points.of([(0.1, 0.0), (1.0, 0.0), (0.5, 0.01), (2.0, 1e-4)])
-    gains = dict(expert_gains(record, points, BETS))
+    gains = expert_gains([record], points, BETS)[0]
     middle = [(np.cumsum(side) - side / 2) / side.sum() for side in past]
     forward = (past[0] / past[0].sum()) @ middle[1] >= 0.5
     natural = list(range(cells)) if forward else list(range(cells))[::-1]
     for row, (epsilon, delta) in enumerate(zip(points.epsilon, points.delta, strict=True)):
-        for column in (0, 7, BETS.size - 1):
-            expected = literal_gain(record, natural, float(epsilon), float(delta), float(BETS[column]))
+        for column in (0, 7, BETS.fixed.size - 1):
+            expected = literal_gain(record, natural, float(epsilon), float(delta), float(BETS.fixed[column]))
             assert gains["natural"][row, column] == pytest.approx(expected, rel=1e-9, abs=1e-9)
 
 
 def test_the_capital_at_the_start_is_one_and_late_experts_get_theirs_from_the_reserve() -> None:
     points = Points.of([(1.0, 0.0)])
     wealth = Wealth(points, BETS)
-    assert wealth.log_wealth() == pytest.approx(0.0, abs=1e-15)
+    assert wealth.settle([])[0] == pytest.approx(0.0, abs=1e-15)
     past = np.array([[50, 50], [50, 50]])
     nothing = np.zeros((2, 2), dtype=np.int64)
     for views in (["a"], ["a", "b"], ["a", "b", "c", "d"], [f"late {k}" for k in range(30)]):
         # Records without new outputs move no money, so the capital stays exactly one whoever joins.
         wealth.settle([record_of(past, nothing, view=view) for view in views])
-        assert wealth.log_wealth() == pytest.approx(0.0, abs=1e-12)
+        assert wealth.settle([])[0] == pytest.approx(0.0, abs=1e-12)
     assert 0.0 < RESERVE < 1.0
 
 
@@ -279,14 +280,14 @@ def test_wealth_is_a_supermartingale_with_views_that_come_and_go() -> None:
     points = Points.of([(1.0 + 1e-12, 0.0), (0.4, hockey_stick(p, q, 0.4))])
     start = np.array([[6, 2, 4], [3, 5, 4]])
     before = Wealth(points, BETS)
-    total = np.zeros(2)
+    total = np.zeros((2, 2))  # of the wealth and of a follower's, against each point
     for one, other in itertools.product(range(3), repeat=2):
         new = one_each(3, one, other)
         after = copy.deepcopy(before)
-        first = np.exp(after.settle([record_of(start, new, view="value")]))
+        first = np.exp(after.settle([record_of(start, new, view="value")], 1))
         total += p[one] * q[other] * first
         past = start + new
-        later = np.zeros(2)
+        later = np.zeros((2, 2))
         for again, another in itertools.product(range(3), repeat=2):
             fresh = one_each(3, again, another)
             records = [record_of(past, fresh, view="value")]
@@ -294,9 +295,30 @@ def test_wealth_is_a_supermartingale_with_views_that_come_and_go() -> None:
                 records.append(record_of(past[:, ::-1].copy(), fresh[:, ::-1].copy(), ordered=False, view="record"))
             if other == 0:
                 records = [record_of(past, fresh, view="score")]
-            later += p[again] * q[another] * np.exp(copy.deepcopy(after).settle(records))
-        assert (later <= first * (1.0 + ROUNDING)).all()
+            segment = 1 + (one + other) % 2  # goes on, or starts afresh
+            later += p[again] * q[another] * np.exp(copy.deepcopy(after).settle(records, segment))
+        assert (later[0] <= first[0] * (1.0 + ROUNDING)).all()
+        assert (later[1] <= 1.0 + ROUNDING).all()
+        assert (later[1] != 1.0).any()  # the follower did bet
     assert (total <= 1.0 + ROUNDING).all()
+
+
+def test_rounds_booked_together_are_rounds_booked_one_by_one() -> None:
+    rng = np.random.default_rng(9)
+    points = Points.of([(0.5, 0.0), (1.0, 0.0), (0.4, 0.01)])
+    rounds, segments = [], [0, 1, 1, 0, 2, 2, 3]
+    past = np.stack([rng.multinomial(300, [0.5, 0.3, 0.2]), rng.multinomial(300, [0.2, 0.3, 0.5])])
+    for place in range(7):
+        new = np.stack([rng.multinomial(200, [0.5, 0.3, 0.2]), rng.multinomial(200, [0.2, 0.3, 0.5])])
+        views = ["value"] + ["record"] * (place > 1) + ["score"] * (place > 4)  # experts that appear later
+        rounds.append([record_of(past, new, ordered=view != "record", view=view) for view in views])
+        past = past + new
+    together = Wealth(points, BETS).settle_all(rounds, segments)
+    one_by_one = Wealth(points, BETS)
+    single = [one_by_one.settle(records, segment) for records, segment in zip(rounds, segments, strict=True)]
+    for array, parts in zip(together, zip(*single, strict=True), strict=True):
+        np.testing.assert_allclose(array, np.stack(parts), rtol=1e-12, atol=1e-12)
+    assert (together[1][np.array(segments) == 0] == 0.0).all()
 
 
 @pytest.mark.parametrize("size", [1, 10**3, 10**6, 10**9])
@@ -309,10 +331,11 @@ def test_wealth_stays_finite_at_the_ends(size: int) -> None:
         ([[0, 0], [0, 0]], [[size, 0], [size, 0]]),
         ([[size, size], [0, 0]], [[size, 0], [0, size]]),
     ]:
-        wealth = Wealth(points, bet_sizes(2 * size))
+        wealth = Wealth(points, Bets.of(2 * size, for_bound=True))
         for _ in range(3):
             settled = wealth.settle([record_of(np.array(past), np.array(new))])
             assert np.isfinite(settled).all()
+            assert np.isfinite(wealth.settle([record_of(np.array(past), np.array(new))], 1)).all()
 
 
 def test_unequal_sides_and_negative_counts_are_refused() -> None:
@@ -347,12 +370,18 @@ def brute_force_bound(
     def wealth_over_time(value: float) -> list[float]:
         own = {candidate.number: Wealth(points_at(value), campaign.bets) for candidate in campaign.candidates}
         current = {candidate.number: 1.0 for candidate in campaign.candidates}
+        follower = np.zeros(len(points_at(value)))
         lines = []
-        for number, records in campaign.timeline:
-            current[number] = float(np.exp(np.minimum(own[number].settle(records), 300.0)).mean())
+        for settled in campaign.timeline:
+            wealth, gained = own[settled.number].settle(settled.records, settled.segment)
+            current[settled.number] = float(np.exp(np.minimum(wealth, 300.0)).mean())
+            follower = follower + gained
             share = {candidate.number: math.exp(candidate.log_share) for candidate in campaign.candidates}
             aside = 1.0 - sum(share.values())
-            lines.append(sum(share[k] * current[k] for k in current) + aside)
+            lines.append(
+                0.5 * (sum(share[k] * current[k] for k in current) + aside)
+                + 0.5 * np.exp(np.minimum(follower, 300.0)).mean()
+            )
         return lines
 
     at = functools.cache(wealth_over_time)
@@ -410,7 +439,9 @@ def simulated_campaign(claim: Claim, rng: np.random.Generator, *, ratio: float) 
         past = np.stack([rng.multinomial(200, p), rng.multinomial(200, q)])
         for size in (100, 300, 1500):
             new = np.stack([rng.multinomial(size, p), rng.multinomial(size, q)])
-            campaign.settle(candidate, (record_of(past, new), record_of(past, new, ordered=False, view="record")))
+            records = (record_of(past, new), record_of(past, new, ordered=False, view="record"))
+            leading = candidate.number != 3 and size > 100
+            campaign.settle(candidate, records, leading=leading, spent=0.5)
             past = past + new
     return campaign
 

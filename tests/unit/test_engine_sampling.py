@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpaudit
+from dpaudit.engine.crew import Crew
 from dpaudit.engine.learning import Learner, Settled, build_views
 from dpaudit.engine.outputs import encode
 from dpaudit.engine.rounds import run_round
@@ -139,7 +140,7 @@ def test_rounds_do_not_depend_on_the_executor(size: int) -> None:
     def drawn(executor: Any, seconds_each: float) -> BlockPair:
         task = task_of(function, views=views)
         ended = run_round(
-            task, size, deadline=None, executor=executor, seconds_each=seconds_each, on_block=lambda _: None
+            task, size, deadline=None, crew=Crew(executor), seconds_each=seconds_each, on_block=lambda _: None
         )
         assert ended.cause is None
         return merge(ended.blocks)

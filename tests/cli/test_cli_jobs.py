@@ -1,0 +1,167 @@
+"""Audits side by side: one line of progress each where somebody watches, and a process that dies takes nobody along."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.engine.progress import Board, Progress, relay_to
+
+termios = pytest.importorskip("termios", reason="there are no terminals here")
+pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
+
+SLOW = "import time\n\ndef slow(data, size, rng):\n    time.sleep(size * 4e-5)\n    return noisy(data, size, rng)\n\n"
+
+
+def run_watched(project: Any, *words: str, **environ: str) -> tuple[int, str, str]:
+    """Exit code, stdout, and what a terminal at stderr got to show."""
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (24, 120))
+    env = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR")}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dpaudit", *words],
+        cwd=project.root,
+        env={**env, "TERM": "xterm", **environ},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=theirs,
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # how a terminal ends
+        while piece := os.read(ours, 4096):
+            shown += piece
+    os.close(ours)
+    out, _ = process.communicate(timeout=60)
+    return process.returncode, out.decode(), shown.decode()
+
+
+def test_one_line_for_each_running_audit(project: Any) -> None:
+    project.audits(SLOW, project.audit("first", "slow"), project.audit("second", "slow"))
+    code, out, shown = run_watched(project, "run", "-j", "2", "--json")
+    assert code == 0, out + shown
+    document = json.loads(out)  # nothing but JSON
+    assert [audit["result"]["name"] for audit in document["audits"]] == ["first", "second"]
+    for name in ("first", "second"):
+        assert f"{name}:" in shown
+    assert "evidence" in shown
+    assert "20.0k" in shown
+    assert "\x1b[A" in shown  # from the lower line back to the upper one
+
+
+def test_lines_of_results_stay_whole(project: Any) -> None:
+    project.audits(
+        SLOW, *(project.audit(name, "slow", samples=8000, options='"power": 3.0') for name in ("one", "two", "three"))
+    )
+    code, out, shown = run_watched(project, "run", "-j", "2")
+    assert code == 0, out + shown
+    assert "\r" not in out.replace("\r\n", "\n")
+    assert "\x1b" not in out
+    lines = out.splitlines()
+    for name in ("one", "two", "three"):
+        assert any(name in line and "samples" in line for line in lines), out
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_nobody_watches(project: Any, watched: bool) -> None:
+    project.audits(SLOW, project.audit("first", "slow", samples=8000, options='"power": 3.0'))
+    if watched:  # by a machine
+        code, out, shown = run_watched(project, "run", "-j", "2", CI="true")
+    else:
+        done = subprocess.run(
+            [sys.executable, "-m", "dpaudit", "run", "-j", "2"],
+            cwd=project.root,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        code, out, shown = done.returncode, done.stdout, done.stderr
+    assert (code, shown) == (0, ""), out + shown
+
+
+def test_a_process_that_dies_takes_nobody_along(project: Any) -> None:
+    project.audits(
+        SLOW,
+        "import os\n\ndef ends_it(data, size, rng):\n    os._exit(3)\n\n",
+        project.audit("deadly", "ends_it"),
+        *(project.audit(name, "slow", samples=8000, options='"power": 3.0') for name in ("one", "two")),
+    )
+    code, out = project.run("run", "-j", "2", "--output", "results.json")
+    assert code == 2
+    assert "ERROR  deadly: its process died: a process ended with exit code 3." in out
+    document = json.loads(Path("results.json").read_text())
+    assert {audit["result"]["name"] for audit in document["audits"]} == {"one", "two"}
+    assert document["complete"] is False
+
+
+def test_an_interrupt_keeps_what_every_audit_has(project: Any) -> None:
+    """Ctrl-C in a terminal reaches all processes of the run."""
+    project.audits(SLOW, *(project.audit(name, "slow", samples=10**7) for name in ("one", "two")))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dpaudit", "run", "-j", "2", "--output", "results.json"],
+        cwd=project.root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 60.0
+    under_way: set[str] = set()
+    while len(under_way) < 2 and time.monotonic() < until:
+        lines = [
+            line
+            for path in project.root.glob(".dpaudit/*.jsonl")
+            for line in path.read_text().splitlines()
+            if line.endswith("}")
+        ]
+        under_way = {record["key"] for record in map(json.loads, lines) if record["kind"] == "round"}
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert b"Interrupted: 2 of 2 audits have results" in err
+    document = json.loads((project.root / "results.json").read_text())
+    assert [audit["result"]["stopped_by"] for audit in document["audits"]] == ["interrupt"] * 2
+
+
+def test_the_board_forgets_what_ended(capfd: pytest.CaptureFixture[str]) -> None:
+    with Board(wanted=True) as board:
+        relay_to(board.pipe)
+        try:
+            with Progress("late", 100, 10.0, wanted=None) as progress:
+                progress.advance(10)
+                board.ended("late")
+                time.sleep(0.3)
+                progress.advance(10)
+            with Progress("x" * 300, 100, 10.0, wanted=None), Progress("silent", 100, 10.0, wanted=False):
+                time.sleep(0.3)
+                with board.aside():
+                    print("a line")
+        finally:
+            relay_to(None)
+    out, err = capfd.readouterr()
+    assert out == "a line\n"
+    assert "xxx..." in err
+    assert "silent" not in err
+
+
+def test_a_full_pipe_holds_up_nobody() -> None:
+    with Board(wanted=True) as board:
+        relay_to(board.pipe)
+        try:
+            with board._lock, Progress("busy", 10**6, 10.0, wanted=None) as progress:  # the reader is stuck
+                sender: Any = progress._bar
+                begin = time.monotonic()
+                for _ in range(20_000):
+                    sender._send()
+                assert time.monotonic() - begin < 20.0
+        finally:
+            relay_to(None)
