@@ -39,15 +39,17 @@ class Raster:
 
     def place(self, values: Floats, out: Floats | None = None) -> Floats:
         """The bin of each value, as a float."""
-        place = np.subtract(values, self.low, out=out)
-        np.multiply(place, self.inverse_width, out=place)
+        with np.errstate(over="ignore"):  # infinitely far is in the last bin
+            place = np.subtract(values, self.low, out=out)
+            np.multiply(place, self.inverse_width, out=place)
         np.maximum(place, 0.0, out=place)
         return np.minimum(place, float(BINS), out=place)
 
     def count(self, values: Floats) -> Counts | None:
         """How many of the values lie below the first cut, between the cuts, and above; None where one is not finite."""
-        if not np.isfinite(values.sum()):
-            return None
+        with np.errstate(over="ignore", invalid="ignore"):
+            if not np.isfinite(values.sum()):  # or their sum is too large, which is as rare and as harmless
+                return None
         histogram = np.zeros(BINS + 1, np.int64)
         place = np.empty(min(AT_ONCE, values.size))
         bins = np.empty(place.size, np.intp)

@@ -345,3 +345,25 @@ def test_structure_reads_like_the_output() -> None:
     assert numbers({"count": 3, "mean": (1.5, None)}) == [3.0, 1.5]
     assert structure(Raised("ValueError", "bad")) == "raises ValueError: bad"
     assert structure(None) == "None"
+
+
+@pytest.mark.parametrize("distinct", [1, 10, 3000])
+@pytest.mark.parametrize("size", [50, 20_000])
+def test_arrays_of_words_are_encoded_as_lists_of_words_are(size: int, distinct: int) -> None:
+    rng = np.random.default_rng(size + distinct)
+    words = np.array([f"word {k}" + "!" * (k % 7) for k in range(distinct)])
+    drawn = words[rng.integers(distinct, size=size)]
+    from_array, from_list = encode(drawn), encode(drawn.tolist())
+    np.testing.assert_array_equal(from_array.codes, from_list.codes)
+    assert {code: from_array.labels[code] for code in from_list.labels} == dict(from_list.labels)
+    assert np.unique(from_array.codes).size == np.unique(drawn).size
+    pairs = encode(np.stack([drawn, drawn[::-1]], axis=1))
+    assert np.unique(pairs.codes).size == np.unique(np.stack([drawn, drawn[::-1]], axis=1), axis=0).shape[0]
+    raw = encode(drawn.astype("S"))
+    assert np.unique(raw.codes).size == np.unique(drawn).size
+    assert not np.isin(raw.codes, from_array.codes).any()  # bytes are not strings
+
+
+def test_objects_that_are_strings_keep_trailing_zeros_apart() -> None:
+    batch = encode(np.array(["a", "a\0", "a"], dtype=object))
+    assert batch.codes[0] == batch.codes[2] != batch.codes[1]

@@ -21,6 +21,7 @@ from dpaudit.engine.sampling import (
     LARGEST_BLOCK,
     BatchRaised,
     BlockPair,
+    BlockSeeds,
     OutOfTime,
     Sampler,
     Task,
@@ -83,6 +84,26 @@ def test_seeds_descend_from_one_root_and_differ() -> None:
         seed_child(5, 1, 2).generate_state(2).tolist()
         == np.random.SeedSequence(5, spawn_key=(1, 2)).generate_state(2).tolist()
     )
+
+
+def test_blocks_have_generators_of_their_own_whoever_asks_first() -> None:
+    """The seed of a block depends on its name alone, not on which blocks the same worker drew before."""
+    in_order = BlockSeeds(ENTROPY, (1, 2))
+    words = {(block, side): in_order.of(block, side) for block in range(40) for side in (0, 1)}
+    backwards = BlockSeeds(ENTROPY, (1, 2))
+    draws = set()
+    for block, side in sorted(words, reverse=True):
+        first, again = (
+            np.random.Generator(np.random.PCG64(seed)).integers(2**63, size=2).tolist()
+            for seed in (words[block, side], backwards.of(block, side))
+        )
+        assert first == again
+        draws.update(first)
+    for key in [(1, 3), (2, 2)]:
+        draws.update(
+            np.random.Generator(np.random.PCG64(BlockSeeds(ENTROPY, key).of(0, 0))).integers(2**63, size=2).tolist()
+        )
+    assert len(draws) == 2 * (40 * 2 + 2)
 
 
 def test_both_sides_are_independent_streams() -> None:

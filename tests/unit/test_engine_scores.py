@@ -1,0 +1,163 @@
+"""Counting without a sort, and scores learned from counts."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from dpaudit.engine.learning import Learner, Settled, build_views
+from dpaudit.engine.outputs import encode
+from dpaudit.engine.partition import BINS, Line, Raster, line_from
+from dpaudit.engine.scores import BINS as HEIGHTS
+from dpaudit.engine.scores import GROUPS, Lookup, NaiveBayes, fit_heights, fit_naive_bayes
+from dpaudit.engine.views import Block, ScoreView
+
+LAWS = {
+    "laplace": lambda rng, size: rng.laplace(size=size),
+    "far from zero": lambda rng, size: 1e4 + rng.normal(size=size),
+    "tiny": lambda rng, size: 1e-200 * rng.normal(size=size),
+    "across zero, coarse": lambda rng, size: np.round(rng.normal(size=size), 6) + 1e-9 * rng.random(size),
+    "one-sided": lambda rng, size: rng.exponential(size=size),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_histogram_counts_what_a_sorted_search_counts(law: str) -> None:
+    rng = np.random.default_rng(1)
+    line = line_from(LAWS[law](rng, 60_000), resolution=64)
+    assert line.raster is not None
+    fresh = LAWS[law](rng, 50_000)
+    # The cuts themselves, and the floats next to them, are where an edge could be off by one.
+    inner = line.cuts[1:-1]
+    values = np.concatenate(
+        [fresh, inner, np.nextafter(inner, -np.inf), np.nextafter(inner, np.inf), [-1e308, 1e308, 0.0]]
+    )
+    np.testing.assert_array_equal(line.tally(values), line.count(np.sort(values)))
+    assert (np.diff(line.cuts) > 0.0).all()
+    assert line.cells - 4 >= 0.9 * 64
+
+
+@pytest.mark.parametrize("special", [math.nan, math.inf, -math.inf])
+def test_special_values_are_counted_in_their_own_cells(special: float) -> None:
+    rng = np.random.default_rng(2)
+    line = line_from(rng.normal(size=60_000), resolution=32)
+    values = np.append(rng.normal(size=1000), special)
+    counts = line.tally(values)
+    np.testing.assert_array_equal(counts, line.count(np.sort(values)))
+    assert counts[[0, -2, -1]].sum() == 1
+
+
+def test_no_raster_where_it_would_blur_the_cells() -> None:
+    rng = np.random.default_rng(3)
+    assert line_from(rng.standard_cauchy(size=60_000) ** 3, resolution=64).raster is None
+    assert line_from(rng.integers(0, 9, size=60_000).astype(float), resolution=64).raster is None  # exact values
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=20, unique=True), st.floats(-1e7, 0.0), st.floats(1.0, 1e7))
+def test_the_cut_of_a_bin_is_the_smallest_float_in_it(edges: list[float], low: float, high: float) -> None:
+    made = Raster.under(np.sort(np.clip(edges, low, high)), low, high)
+    if made is None:
+        return
+    raster, cuts = made
+    assert (raster.place(cuts) >= raster.bins).all()
+    assert (raster.place(np.nextafter(cuts, -np.inf)) < raster.bins).all()
+    assert ((raster.bins > 0) & (raster.bins <= BINS)).all()
+
+
+def test_heights_are_the_log_ratios_of_the_groups_the_counts_support() -> None:
+    # One coordinate split in two at its median with ratio 3, one without any difference, and NaN more often on one side.
+    counts = np.zeros((2, 2, HEIGHTS + 1), dtype=np.int64)
+    counts[0, 0, :512], counts[0, 0, 512:HEIGHTS] = 1000, 3000
+    counts[0, 1, :512], counts[0, 1, 512:HEIGHTS] = 3000, 1000
+    counts[1, :, :HEIGHTS] = 2000
+    counts[1, 0, -1], counts[1, 1, -1] = 40_000, 20_000
+    heights = fit_heights(counts)
+    assert np.unique(heights[0, :512].round(12)).size == np.unique(heights[0, 512:HEIGHTS].round(12)).size == 1
+    assert heights[0, -2] == pytest.approx(math.log(3.0), abs=0.01)
+    assert heights[0, 0] == pytest.approx(-math.log(3.0), abs=0.01)
+    assert heights[1, -1] == pytest.approx(math.log(2.0), abs=0.03)
+
+
+def test_a_faint_signal_is_not_drowned_by_fine_tables() -> None:
+    """Per bin the noise exceeds the signal; joined into few groups it does not, and that is what is chosen."""
+    rng = np.random.default_rng(4)
+    law = np.full(HEIGHTS, 1.0 / HEIGHTS)
+    tilted = law * np.where(np.arange(HEIGHTS) < HEIGHTS // 2, 0.98, 1.02)
+    counts = np.zeros((20, 2, HEIGHTS + 1), dtype=np.int64)
+    for coordinate in range(20):
+        counts[coordinate, 0, :-1] = rng.multinomial(200_000, tilted)
+        counts[coordinate, 1, :-1] = rng.multinomial(200_000, law)
+    heights = fit_heights(counts)[:, :-1]
+    truth = np.log(tilted / law)
+    agreement = [np.corrcoef(row, truth)[0, 1] for row in heights]
+    assert np.mean(agreement) > 0.9
+    assert all(np.unique(row).size <= 8 for row in heights)
+    assert max(GROUPS) == HEIGHTS
+
+
+@pytest.mark.parametrize("differences", [False, True])
+def test_scores_and_statistics_do_not_depend_on_the_batch(differences: bool) -> None:
+    rng = np.random.default_rng(5)
+    outputs = rng.normal(size=(20_000, 3))
+    outputs[::50, 1] = np.nan
+    outputs[::70, 2] = np.inf
+    whole = encode(outputs)
+    score, statistics = fit_naive_bayes(whole, encode(outputs + 0.5), differences=differences)
+    pieces = [encode(outputs[start : start + 137]) for start in range(0, len(outputs), 137)]
+    np.testing.assert_array_equal(score(whole), np.concatenate([score(piece) for piece in pieces]))
+    np.testing.assert_array_equal(statistics[0], sum(score.study(piece)[1] for piece in pieces))
+    np.testing.assert_array_equal(score.study(whole)[0], score(whole))
+    again = score.refitted(statistics)
+    np.testing.assert_array_equal(again(whole), score(whole))
+
+
+def test_places_by_hand() -> None:
+    lookup = Lookup(-0.5, 1.0, np.zeros(HEIGHTS + 1))
+    values = np.array([0.0, 0.49, 0.51, 3.0, -7.0, 1e9, math.inf, -math.inf, math.nan])
+    assert lookup.places(values).tolist() == [0, 0, 1, 3, 0, HEIGHTS - 1, HEIGHTS - 1, 0, HEIGHTS]
+
+
+def rounds_of(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
+    return rng.laplace(size=(size, 6)), 0.05 + rng.laplace(size=(size, 6))
+
+
+def test_scores_are_fitted_again_on_what_was_counted() -> None:
+    """After the refit the score is a function of counts of earlier rounds alone, and its past starts from kept outputs."""
+    rng = np.random.default_rng(6)
+    learner = Learner(partial(build_views, boosted=False), horizon=8 * 140_000)
+    for _ in range(24):
+        sides = tuple(encode(side) for side in rounds_of(rng, 8_000))
+        counts = tuple(
+            np.stack([v.study(Block(b)) if isinstance(v, ScoreView) else v.count(Block(b)) for b in sides])
+            for v in learner.views
+        )
+        before, version = learner.views, learner.version
+        learner.settle(Settled(counts, sides if learner.wanted() else (sides[0].head(0), sides[1].head(0))), 8_000)
+        if learner.version > version:
+            break
+    assert learner.version > 0
+    assert learner.seen >= 140_000
+    scores = {view.name: view.score for view in learner.views if isinstance(view, ScoreView)}
+    older = {view.name: view.score for view in before if isinstance(view, ScoreView)}
+    assert isinstance(scores["naive Bayes"], NaiveBayes)
+    fresh = [encode(side) for side in rounds_of(np.random.default_rng(7), 200_000)]
+
+    def told_apart(score: NaiveBayes) -> float:
+        a, b = score(fresh[0]), score(fresh[1])
+        return abs(float(a.mean() - b.mean())) / math.sqrt(float(a.var() + b.var()))
+
+    assert told_apart(scores["naive Bayes"]) > told_apart(older["naive Bayes"])
+    counted = learner.counted()
+    assert 10_000 < counted < learner.seen  # the new score has not been counted on what it was fitted on
+
+
+def test_lines_without_a_raster_tally_too() -> None:
+    line = Line(np.array([-1.7e308, 0.0, 1.0, np.inf]))
+    for values in itertools.permutations([-1.0, 0.0, 0.5, 1.0]):
+        assert line.tally(np.array(values)).tolist() == line.count(np.sort(values)).tolist()
