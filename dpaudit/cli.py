@@ -86,8 +86,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     check.add_argument(
         "--calls",
         choices=("data", "data-rng", "batched"),
-        default="data",
-        help="how it is called: f(data), f(data, rng) or f(data, size, rng) (default data)",
+        help="how it is called: f(data), f(data, rng) or f(data, size, rng) (default: by the names of its parameters)",
     )
     _options(check)
     _reports(check)
@@ -132,7 +131,12 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--profile", choices=("ci", "deep"), help="budget per audit: ci is about 5 seconds")
     parser.add_argument("--alpha", type=float, metavar="A", help="false-alarm probability of the run (default 1e-6)")
     parser.add_argument("--seed", type=int, metavar="N", help="root of all random numbers")
-    parser.add_argument("--channel", choices=("value", "representation", "timing"), help="what is watched")
+    parser.add_argument(
+        "--channel",
+        choices=("value", "representation", "timing"),
+        help="what is watched: the output, the bits of floats, or the duration of calls (data sets of equal sizes, one process, "
+        "a control against a copy of the data; outside the promises on alpha and reproducibility)",
+    )
     parser.add_argument("--workers", type=int, metavar="N", help="worker processes inside each audit")
     parser.add_argument("--executor", metavar="dask:ADDRESS", help="use a cluster: dask:tcp://host:8786")
     parser.add_argument(
@@ -251,11 +255,12 @@ def _list(args: argparse.Namespace, out: IO[str]) -> int:
 
 
 def _report(args: argparse.Namespace, out: IO[str]) -> int:
-    from dpaudit.report import write_reports
+    from dpaudit.report import check_reports, write_reports
     from dpaudit.report.document import read_document
 
     document = read_document(args.results)
     kinds = {kind: getattr(args, kind) for kind in _REPORTS}
+    check_reports(kinds)
     if not any(kinds.values()):
         from dpaudit.report.terminal import summary
 

@@ -11,6 +11,11 @@ An event is ``{"any": [part, ...], "not": false}``: an output is in it if it is 
 ``within``      ``low <= x < high`` for one of ``[[low, high], ...]``; ``null`` for ``high`` is up to and including infinity
 ``equals``      x is one of these
 ``nan``         true: x is NaN
+
+and besides, for the channel ``representation``,
+
+``lowest_bit``  the exponent of the lowest set bit of x is one of these (-1100: it has none)
+``other_bits``  true: it is none of them, or the output has no such number
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.outputs import Encoded, record_keys
+from dpaudit.engine.representation import lowest_bit
 from dpaudit.errors import InvalidArgument
 from dpaudit.validation import shorten
 from dpaudit.values import source
@@ -31,7 +37,20 @@ from dpaudit.values import source
 Mask: TypeAlias = NDArray[np.bool_]
 Floats: TypeAlias = NDArray[np.float64]
 
-_KEYS = {"structure", "code", "other_than", "records", "column", "linear", "offset", "within", "equals", "nan"}
+_KEYS = {
+    "structure",
+    "code",
+    "other_than",
+    "records",
+    "column",
+    "linear",
+    "offset",
+    "within",
+    "equals",
+    "nan",
+    "lowest_bit",
+    "other_bits",
+}
 
 
 def check_event(event: Any) -> None:
@@ -67,7 +86,17 @@ def _condition(part: Mapping[str, Any], batch: Encoded) -> Mask:
         chosen &= np.isin(record_keys(batch), np.array([_code(key) for key in part["records"]], dtype=np.uint64))
     if "column" in part or "linear" in part:
         chosen &= _satisfies(part, _number(part, batch))
+    if "lowest_bit" in part:
+        chosen &= _has_bits(part, batch)
     return chosen
+
+
+def _has_bits(part: Mapping[str, Any], batch: Encoded) -> Mask:
+    other = part.get("other_bits", False) is True
+    if int(part["column"]) >= batch.values.shape[1]:
+        return np.full(len(batch), other)
+    listed = np.array([int(bit) for bit in part["lowest_bit"]], dtype=np.int64)
+    return np.asarray(np.isin(lowest_bit(_column(part["column"], batch)), listed) != other)
 
 
 def _number(part: Mapping[str, Any], batch: Encoded) -> Floats:

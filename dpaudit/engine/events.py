@@ -16,6 +16,7 @@ from dpaudit.engine.evidence import Points, choose_events, natural_order, sorted
 from dpaudit.engine.learning import Sides
 from dpaudit.engine.outputs import CUT, Encoded, plain
 from dpaudit.engine.partition import Line, line_from
+from dpaudit.engine.representation import BitsView
 from dpaudit.engine.scores import Column, Linear, Lookup, NaiveBayes
 from dpaudit.engine.views import Block, RecordView, ScoreView, ShapeView, ValueView, View
 
@@ -120,7 +121,7 @@ def _offers(view: View, sides: Sides, points: Points, labels: Mapping[int, str])
     orders = [natural_order(counts)] if view.ordered else []
     if not isinstance(view, ScoreView):  # a union of intervals of a score tells nobody anything
         orders.append(sorted_order(counts))
-    choice = choose_events(counts, np.stack(orders), points)
+    choice = choose_events(counts[:, np.stack(orders)], points)
     for row, order in enumerate(orders):
         for swapped, sizes, scores in (
             (False, choice.right[row], choice.right_score[row]),
@@ -132,6 +133,7 @@ def _offers(view: View, sides: Sides, points: Points, labels: Mapping[int, str])
             cells[chosen] = True
             if view.ordered:
                 _absorb_empty(view, cells, counts)
+            cells[_unseen(view, counts)] = False
             event = Event(view, cells, labels, swapped)
             yield Offer(event, float(scores[point]), _complexity(view, str(event)))
 
@@ -150,6 +152,19 @@ def _absorb_empty(view: View, cells: Mask, counts: NDArray[np.int64]) -> None:
                 if empty[cell] and towards in numbers and not empty[towards]:
                     cells[cell], empty[cell] = cells[towards], False
         offset += width
+
+
+def _unseen(view: View, counts: NDArray[np.int64]) -> Mask:
+    """Cells in which nothing was seen, but for those of numbers: "or output is NaN" helps nobody where there was none."""
+    unseen = np.asarray(counts.sum(axis=0) == 0)
+    lines = view.lines if isinstance(view, ValueView) else (view.line,) if isinstance(view, ScoreView) else ()
+    offset = 0
+    for line in lines:
+        width = 1 if line is None else line.cells
+        if line is not None:
+            unseen[offset : offset + width - 1] = False
+        offset += width
+    return unseen
 
 
 def _complexity(view: View, text: str) -> float:
@@ -184,6 +199,8 @@ def _code(event: Event) -> tuple[str, str]:
             )
         case ScoreView(score=NaiveBayes() as bayes) if bayes.codes.keys.size == 1:
             return _naive_bayes_code(bayes), _line_code(view.line, cells, "score(output)")
+        case BitsView():
+            return _bits_code(view, cells), f"has_bits(number(output, {view.column}))"
     return "", ""
 
 
@@ -253,11 +270,34 @@ def _naive_bayes_code(score: NaiveBayes) -> str:
     return "\n".join([*lines, "    return total", ""])
 
 
+def _bits_code(view: BitsView, cells: Mask) -> str:
+    grid = cells.reshape(view.bits.cells, view.cuts.size + 1)
+    table = [(view.bits.keys[column[:-1] != column[-1]].tolist(), bool(column[-1])) for column in grid.T]
+    return "\n".join(
+        [
+            "import bisect",
+            "",
+            "from dpaudit.engine.representation import lowest_bit",
+            "",
+            f"CUTS = {view.cuts.tolist()!r}",
+            "# By the bin of the value: exponents of the lowest set bit, and whether it is all but these.",
+            f"BITS = {table!r}",
+            "",
+            "",
+            "def has_bits(x):",
+            "    listed, others = BITS[bisect.bisect_right(CUTS, x)]",
+            "    return (int(lowest_bit(np.array([x]))[0]) in listed) != others",
+            "",
+        ]
+    )
+
+
 def _steps(lookup: Lookup) -> tuple[list[float], list[float], float]:
     """A lookup as cuts and heights, equal neighbours joined."""
-    change = np.flatnonzero(np.diff(lookup.table)) + 1
+    table = lookup.heights[:-1]
+    change = np.flatnonzero(np.diff(table)) + 1
     cuts = lookup.low + change / lookup.inverse_width
-    heights = lookup.table[np.concatenate(([0], change))]
+    heights = table[np.concatenate(([0], change))]
     return cuts.round(9).tolist(), heights.round(9).tolist(), lookup.at_nan
 
 

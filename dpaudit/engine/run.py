@@ -359,9 +359,14 @@ class Run:
         claimed = float(self.points.epsilon.max())
         allowed = claimed * self.options.power if claimed > 0.0 else FROM_ZERO
         if detectable > allowed:
+            caught = (
+                f"would be caught from epsilon {detectable:.3g} on"
+                if math.isfinite(detectable)
+                else "would not be caught, however much it tells"
+            )
             self.messages.append(
-                f"Too few samples: an event of probability {HEADLINE} would be caught from epsilon {detectable:.3g} on, but "
-                f"power={self.options.power:g} asks for {allowed:.3g}. Give more samples, or a smaller power requirement."
+                f"Too few samples: an event of probability {HEADLINE} {caught}, but power={self.options.power:g} asks for "
+                f"epsilon {allowed:.3g}. Give more samples, or a larger power=."
             )
             return Verdict.INCONCLUSIVE
         return Verdict.NO_VIOLATION_FOUND
@@ -385,7 +390,8 @@ class Run:
     def _leading(self) -> dict[str, Any]:
         most = max(self.campaign.candidates, key=lambda candidate: candidate.seen)
         # Against the claim itself a mechanism that keeps it has nothing to show, and the choice would be noise.
-        half = points_of(self.claim.at(self.claim.parameter / 2.0)) if self.claim.parameter > 0.0 else self.points
+        shown = [value for value in (self.claim.parameter, self.best_lower) if value > 0.0]
+        half = points_of(self.claim.at(min(shown) / 2.0)) if shown else self.points
         return leading_event(most.pair, most.learner, half) if most.rounds else {}
 
     def _witness_deadline(self) -> float | None:
@@ -401,4 +407,4 @@ def builder_of(options: Options) -> Builder:
         return partial(build_views, boosted=options.boosted)
     if options.channel is Channel.REPRESENTATION:
         return build_bit_views
-    raise InvalidArgument(f"channel={options.channel.value!r} is not available yet.")
+    raise AssertionError(f"channel={options.channel.value!r} has a run of its own")

@@ -47,7 +47,10 @@ on_data = count(data, trials, {seed})
 on_neighbour = count(neighbour, trials, {seed} + 1)
 print(f"event on data:      {{on_data}} of {{trials}}")
 print(f"event on neighbour: {{on_neighbour}} of {{trials}}")
-ratio = math.inf if on_neighbour == 0 else math.log(max(on_data, 1e-300) / on_neighbour)
+if on_data == on_neighbour:
+    ratio = 0.0     # also where the event is gone from both
+else:
+    ratio = math.inf if on_neighbour == 0 else math.log(max(on_data, 1e-300) / on_neighbour)
 print(f"log-ratio {{ratio:.4f}}; the claim is {claim}")
 '''
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 
-from dpaudit.claims import Verdict
+from dpaudit.claims import Claim, PureDP, Verdict
 from dpaudit.engine.family import claimed_epsilon
 from dpaudit.engine.result import Result, StoppedBy, Witness
 
@@ -17,6 +17,7 @@ STOPPED = {
     StoppedBy.INTERRUPT: "interrupted",
     StoppedBy.TIMEOUT: "a call timed out",
     StoppedBy.LOST_WORKER: "a worker was lost",
+    StoppedBy.CONTROL: "the control failed",
 }
 
 
@@ -31,8 +32,11 @@ def headline(result: Result) -> str:
 def shown(result: Result) -> str:
     """The bound in words."""
     at = f" at delta {result.delta:g}" if result.delta else ""
-    text = f"epsilon >= {result.epsilon_lower:.4g}{at}"
-    if claimed_epsilon(result.claim) is None:
+    claimed = claimed_epsilon(result.claim)
+    # A claim that is refuted itself leaves only larger epsilons.
+    beyond = result.verdict is Verdict.VIOLATION and result.epsilon_lower == claimed
+    text = f"epsilon {'>' if beyond else '>='} {result.epsilon_lower:.4g}{at}"
+    if claimed is None:
         text = f"{result.claim.parameter_name} >= {result.parameter_lower:.4g}, {text}"
     return text
 
@@ -48,7 +52,8 @@ def render(result: Result) -> str:
         lines += ["", *_paragraph("The audit could not decide; this is not a sign of privacy.")]
     for message in result.messages:
         lines += ["", *_paragraph(f"Note: {message}")]
-    replay = "" if result.reproducible else " The mechanism has randomness of its own: a rerun draws other numbers."
+    # Either the mechanism has randomness of its own, or the budget was too small to find out.
+    replay = "" if result.reproducible else " A rerun with this seed may draw other numbers."
     lines += [
         "",
         *_paragraph(f"Seed {result.seed}; {STOPPED[result.stopped_by]}; {result.pairs} pair(s) tried.{replay}"),
@@ -78,7 +83,7 @@ def _witness(witness: Witness) -> list[str]:
         f"  data:      {witness.data}",
         f"  neighbour: {witness.neighbour}",
         "Event:",
-        *textwrap.wrap(witness.event, WIDTH, initial_indent="  ", subsequent_indent="  "),
+        *textwrap.wrap(witness.event, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False),
         "Counted on fresh outputs (with 99 % intervals):",
         f"  on data:      {witness.on_data}",
         f"  on neighbour: {witness.on_neighbour}",
@@ -88,19 +93,48 @@ def _witness(witness: Witness) -> list[str]:
 
 
 def _nothing_found(result: Result) -> list[str]:
-    caught = ", ".join(
-        f"{epsilon:.3g} (event of probability {mass:g})"
-        for mass, epsilon in sorted(result.detectable.items(), reverse=True)
-        if math.isfinite(epsilon)
-    )
     return [
         "",
         *_paragraph(
-            f"This is not a proof of privacy. With these samples the audit would have caught a leak from epsilon {caught} on; "
-            "rarer leaks, and leaks on data that were not tried, need more."
+            f"This is not a proof of privacy. {detectable_in_words(result)} Rarer leaks, and leaks on data that were not "
+            "tried, need more."
         ),
     ]
 
 
+def detectable_rows(result: Result) -> list[tuple[str, str]]:
+    """Probability of an event, and from which epsilon on it would have been caught, most probable first."""
+    return [
+        (f"{mass:g}", f"{epsilon:.3g}" if math.isfinite(epsilon) else "not with these samples")
+        for mass, epsilon in sorted(result.detectable.items(), reverse=True)
+    ]
+
+
+def detectable_note(claim: Claim, epsilon: str = "this epsilon") -> str:
+    """What the numbers of :func:`detectable_rows` state (see ``dpaudit.engine.power``).
+
+    >>> print(detectable_note(PureDP(1.0)))
+    An event of probability m on one data set and m exp(-epsilon) on its neighbour would have been caught, with probability
+    about 0.9, from this epsilon on.
+    """
+    plus = "" if isinstance(claim, PureDP) else ", plus the delta that the claim allows,"
+    return (
+        f"An event of probability m{plus} on one data set and m exp(-epsilon) on its neighbour would have been caught, with "
+        f"probability about 0.9, from {epsilon} on."
+    )
+
+
+def detectable_in_words(result: Result) -> str:
+    """What would have been caught, in one sentence, as far as anything would."""
+    caught = [
+        f"{epsilon:.3g} (m={mass:g})"
+        for mass, epsilon in sorted(result.detectable.items(), reverse=True)
+        if math.isfinite(epsilon)
+    ]
+    if not caught:
+        return "With these samples no event would have been caught, however much it tells."
+    return detectable_note(result.claim, f"epsilon {', '.join(caught)}")
+
+
 def _paragraph(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH)
+    return textwrap.wrap(text, WIDTH, break_on_hyphens=False)

@@ -18,7 +18,7 @@ from dpaudit.engine.options import Options
 from dpaudit.engine.result import Result, StoppedBy
 from dpaudit.errors import DPAuditError, Inconclusive, InvalidArgument, PrivacyViolation
 from dpaudit.pytest_plugin import REPORTS, Unmet
-from dpaudit.report import write_reports
+from dpaudit.report import check_reports, github_summary, write_reports
 from dpaudit.report.document import Document, Entry, sorted_entries, write_whole
 from dpaudit.report.terminal import Style, line, totals
 from dpaudit.running import entry_of, mechanism_of
@@ -36,6 +36,8 @@ class Session:
     def __init__(self, config: pytest.Config, flags: Mapping[str, Any], reports: Sequence[Path]) -> None:
         self.config = config
         self.reports = reports
+        for path in reports:
+            check_reports({REPORTS[path.suffix]: config.invocation_params.dir / path})
         self.flags = {name: flags[name] for name in ("samples", "seed") if flags[name] is not None}
         self.settings: Settings = load(config.rootpath, overrides={**flags, "baseline": None})
         self.targets = [_resolved(target, self.settings.root) for target in self.settings.audits]
@@ -164,7 +166,7 @@ class Session:
             return []
         measured: dict[str, baseline.Leading] = {}
         leading = before.leading
-        if collected is not None and leading is not None and leading.event is not None and leading.on_data is not None:
+        if collected is not None and leading is not None and leading.on_data is not None:
             try:
                 measured[name] = baseline.measure(
                     mechanism_of(collected.audit), leading, seed=entry.result.seed, trials=leading.on_data[1]
@@ -259,6 +261,7 @@ class Session:
         except DPAuditError as error:
             failures.append(str(error))
         self.notes += failures
+        self._summarise_for_github(document)
         if failures and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
@@ -278,6 +281,13 @@ class Session:
             for _ in write_reports(document, {kind: target}):
                 pass
         self.notes.append(f"wrote {path}")
+
+    def _summarise_for_github(self, document: Document) -> None:
+        try:
+            if document.entries:
+                github_summary(document)
+        except DPAuditError as error:
+            self.notes.append(f"Note: {error}")
 
     def _is_whole_suite(self) -> bool:
         """Whether every audit should have run: nothing was picked out by hand."""

@@ -15,7 +15,21 @@ KINDS = ("junit", "sarif", "markdown", "html")
 
 
 def check_reports(paths: Mapping[str, Path | None]) -> None:
-    """Raise before an audit starts, not after it has run, where a report that is wanted needs a library that is missing."""
+    """Raise before an audit starts, not after hours of sampling, where a file that is wanted cannot be written.
+
+    ``paths`` may name other files too that will be written beside the reports, such as the results themselves.
+    """
+    from dpaudit.errors import InvalidArgument
+    from dpaudit.report.document import check_writable
+
+    taken: dict[Path, str] = {}
+    for kind, path in paths.items():
+        if path is None:
+            continue
+        check_writable(path)
+        other = taken.setdefault(path.absolute(), kind)
+        if other != kind:
+            raise InvalidArgument(f"{str(path)!r} is wanted for {other} and for {kind}; give each a file of its own.")
     if paths.get("html") is not None:
         from dpaudit.report.html import check_available
 

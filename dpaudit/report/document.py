@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tempfile
@@ -163,6 +164,22 @@ def write_whole(path: Path, text: str) -> None:
         else:
             path.parent.mkdir(parents=True, exist_ok=True)
             _write_beside(path, text)
+    except OSError as error:
+        raise InvalidArgument(f"{str(path)!r} cannot be written: {error.strerror or error}.") from None
+
+
+def check_writable(path: Path) -> None:
+    """Raise what :func:`write_whole` would, as far as that can be known without writing the file."""
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, "it is a folder")
+        if path.exists() and not path.is_file():  # /dev/stdout, a pipe
+            return
+        folder = path.absolute().parent
+        while not folder.exists():
+            folder = folder.parent
+        # Permissions alone do not tell: the system may be mounted read-only, or be full.
+        tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         raise InvalidArgument(f"{str(path)!r} cannot be written: {error.strerror or error}.") from None
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from dpaudit.engine.text import STOPPED, shown
+from dpaudit.engine.text import STOPPED, detectable_note, detectable_rows, shown
 from dpaudit.errors import MissingDependency
 from dpaudit.report.document import Document, Entry
 from dpaudit.report.escape import clean
@@ -20,8 +20,6 @@ from dpaudit.report.words import (
     RELATIONS,
     by_urgency,
     claim_in_words,
-    detectable_note,
-    detectable_rows,
     needs_attention,
     outcome,
     verdict_in_words,

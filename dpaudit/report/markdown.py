@@ -13,12 +13,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpaudit.claims import Verdict
-from dpaudit.engine.text import STOPPED, shown
+from dpaudit.engine.result import Result
+from dpaudit.engine.text import STOPPED, detectable_in_words, shown
 from dpaudit.errors import InvalidArgument
 from dpaudit.report.document import Document, Entry
 from dpaudit.report.escape import clean
 from dpaudit.report.terminal import totals
-from dpaudit.report.words import by_urgency, detectable_rows, needs_attention, outcome, verdict_in_words
+from dpaudit.report.words import by_urgency, needs_attention, outcome, verdict_in_words
 
 LARGEST_SUMMARY = 1_000_000  # bytes; GitHub refuses a step summary above 1 MiB
 LARGEST_DATA = 4_000  # characters of one data set
@@ -70,11 +71,15 @@ def _row(entry: Entry) -> str:
         verdict,
         code(result.name),
         code(repr(result.claim)),
-        shown(result).replace(">=", "&ge;"),
+        _bound(result),
         f"{result.samples:,}",
         outcome(entry),
     ]
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _bound(result: Result) -> str:
+    return shown(result).replace(">=", "&ge;").replace(">", "&gt;")
 
 
 def _story(entry: Entry) -> list[str]:
@@ -82,7 +87,7 @@ def _story(entry: Entry) -> list[str]:
     lines = [
         f"## {result.verdict}: {code(result.name)}",
         "",
-        f"Claimed {code(repr(result.claim))}; shown {shown(result).replace('>=', '&ge;')}. {prose(verdict_in_words(result))}",
+        f"Claimed {code(repr(result.claim))}; shown {_bound(result)}. {prose(verdict_in_words(result))}",
     ]
     places = [("The mechanism", entry.mechanism_path, entry.mechanism_line), ("The audit", entry.path, entry.line)]
     for what, path, number in places:
@@ -104,8 +109,7 @@ def _story(entry: Entry) -> list[str]:
             lines += ["", "<details><summary>A program that repeats this measurement</summary>", ""]
             lines += [*block(witness.script_text.rstrip("\n"), "python"), "", "</details>"]
     elif result.verdict is not Verdict.VIOLATION:
-        caught = [f"{epsilon} (event of probability {mass})" for mass, epsilon in detectable_rows(result)]
-        lines += ["", f"Would have been caught, from epsilon: {'; '.join(caught)}."]
+        lines += ["", prose(detectable_in_words(result))]
     for message in result.messages:
         lines += ["", f"Note: {prose(message)}"]
     return [*lines, "", f"Seed {result.seed}; {STOPPED[result.stopped_by]}; {result.pairs} pair(s) tried."]

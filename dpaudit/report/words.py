@@ -68,23 +68,6 @@ def verdict_in_words(result: Result) -> str:
     return "The audit could not decide. This is not a sign of privacy."
 
 
-def detectable_rows(result: Result) -> list[tuple[str, str]]:
-    """Probability of an event, and from which epsilon on it would have been caught, most probable first."""
-    return [
-        (f"{mass:g}", f"{epsilon:.3g}" if math.isfinite(epsilon) else "not with these samples")
-        for mass, epsilon in sorted(result.detectable.items(), reverse=True)
-    ]
-
-
-def detectable_note(claim: Claim) -> str:
-    """What the numbers of :func:`detectable_rows` state (see ``dpaudit.engine.power``)."""
-    plus = "" if isinstance(claim, PureDP) else " plus the delta that the claim allows"
-    return (
-        f"An event whose probability is m{plus} on one data set and m exp(-epsilon) on its neighbour would have been caught, "
-        "with probability about 0.9, from this epsilon on."
-    )
-
-
 def outcome(entry: Entry) -> str:
     """What was expected and whether it came, or nothing where nothing was expected."""
     if entry.expect is None:

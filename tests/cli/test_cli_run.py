@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -194,6 +195,15 @@ def test_check(project: Any) -> None:
     assert project.run(*words, "--delta", "0.9", "--max-size", "1", "--samples", "20_000")[0] in (0, 3)
 
 
+@pytest.mark.parametrize("function", ["noisy", "one"])
+def test_check_sees_how_a_function_is_called(project: Any, function: str) -> None:
+    project.audits("def one(data, rng):\n    return len(data) + rng.laplace()\n")
+    words = ("--epsilon", "1", "--rows", "integers(0, 1)", "--relation", "add-remove", "--max-size", "1")
+    code, out = project.run("check", f"audits/some.py:{function}", *words, "--samples", "60_000")
+    assert code == 0, out
+    assert project.run("check", f"audits/some.py:{function}", *words, "--calls", "data", "--samples", "2000")[0] == 2
+
+
 def test_settings_of_the_project(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     project.audits(project.audit("good"), name="privacy/some.py")
     project.write("pyproject.toml", '[tool.dpaudit]\naudits = ["privacy"]\nsamples = 3e3\n')
@@ -262,6 +272,45 @@ def test_a_quiet_mechanism_that_changed_is_a_regression(project: Any) -> None:
     assert "tells less than it did" in out
 
 
+def test_a_leak_in_the_bits_that_got_worse_is_a_regression(project: Any) -> None:
+    rough = (
+        "import numpy as np\n"
+        "def rough(data, size, rng):\n"
+        "    answer = np.where(rng.random(size) < TRUE, len(data), 1 - len(data))\n"
+        "    return answer + rng.laplace(size=size)\n"
+    )
+    audit = project.audit(
+        "rough",
+        "rough",
+        samples=50_000,
+        more='expect="VIOLATION"',
+        options='"channel": "representation", "until": "budget"',
+    )
+    project.audits("TRUE = 0.85\n", rough, audit)
+    code, out = project.run("run", "--save-baseline", "base.json")
+    assert code == 0, out
+    assert "Note:" not in out
+    assert '"lowest_bit": [' in Path("base.json").read_text()
+    project.audits("TRUE = 0.99\n", rough, audit)
+    project.fresh()
+    code, out = project.run("run", "--baseline", "base.json")
+    assert code == 1
+    assert "tells more than it did: its log-ratio is between" in out
+
+
+def test_an_event_without_a_plain_form_is_said_to_have_none(project: Any) -> None:
+    many = "def many(data, size, rng):\n    return len(data) + 3.0 * rng.laplace(size=(size, 12))\n"
+    project.audits(many, project.audit("many", "many", samples=60_000, more='expect="VIOLATION"'))
+    code, out = project.run("run", "--save-baseline", "base.json")
+    assert code == 0, out
+    note = "Note: the leading event of 'many' was not counted again: the event has no plain form, so runs are compared by it"
+    assert note in out
+    assert json.loads(Path("base.json").read_text())["audits"]["many"]["leading"]["event"] is None
+    code, out = project.run("run", "--baseline", "base.json")  # found again with the same seed, so it is compared
+    assert code == 0, out
+    assert note in out
+
+
 def test_an_unreadable_baseline_is_2_and_nothing_runs(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
     project.audits(project.audit("good"))
     project.write(
@@ -285,6 +334,45 @@ def test_reports(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out = project.run("report", "r.json")
     assert code == 0
     assert out.startswith("NO_VIOLATION_FOUND")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--html", "audits"], "'audits' cannot be written: it is a folder."),
+        (["--output", "audits/some.py/r.json"], "cannot be written: Not a directory."),
+        (["--save-baseline", "audits/some.py/b.json"], "cannot be written: Not a directory."),
+        (["--sarif", "r" * 300], "cannot be written: File name too long."),
+        (["--junit", "r.xml", "--markdown", "./r.xml"], "'r.xml' is wanted for junit and for markdown"),
+    ],
+)
+def test_a_report_that_cannot_be_written_is_said_before_anything_runs(
+    project: Any, capsys: pytest.CaptureFixture[str], words: list[str], message: str
+) -> None:
+    project.audits(
+        "from pathlib import Path\ndef seen(data):\n    Path('called').touch()\n    return 1\n",
+        'one = dpaudit.Audit(name="one", mechanism=seen, claim=dpaudit.PureDP(1.0), neighbours=PAIR)\n',
+    )
+    assert project.run("run", *words) == (2, "")
+    assert message in capsys.readouterr().err
+    assert not Path("called").exists()
+    assert sorted(path.name for path in Path().iterdir()) == ["audits"]
+
+
+def test_check_looks_at_its_reports_first_too(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("check", "no.py:f", "--epsilon", "1", "--rows", "none()", "--relation", "substitute", "--html", ".")
+    assert project.run(*words)[0] == 2
+    assert "'.' cannot be written: it is a folder." in capsys.readouterr().err
+
+
+def test_a_job_summary_that_cannot_be_written_changes_no_exit_code(
+    project: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.audits(project.audit("good"))
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(project.root))
+    code, out = project.run("run")
+    assert code == 0
+    assert "Note: GITHUB_STEP_SUMMARY=" in out
 
 
 def test_init_never_overwrites(project: Any) -> None:
@@ -386,6 +474,50 @@ def test_without_a_terminal_everything_is_ascii(project: Any) -> None:
     assert shown.returncode == 3
     assert b"gr\\xf6\\xdfe \\u2603" in shown.stdout
     shown.stdout.decode("ascii")
+
+
+BARE = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "locale", "terminal"),
+    [
+        (["list"], 0, {"PYTHONIOENCODING": "ascii:strict"}, True),
+        (["run", "--samples", "200"], 3, BARE, True),
+        (["anonymity", "t\u00e4ble.csv", "-q", "stra\u00dfe", "-s", "krank"], 0, {"PYTHONIOENCODING": "ascii"}, False),
+    ],
+)
+def test_an_ascii_locale_is_no_reason_to_die(
+    project: Any, words: list[str], code: int, locale: dict[str, str], terminal: bool
+) -> None:
+    project.audits(project.audit("good").replace('name="good"', 'name="gr\u00f6\u00dfe \u2603"'))
+    project.write("t\u00e4ble.csv", "stra\u00dfe,krank\n\u00e4,ja\n\u00e4,nein\n")
+    command, environment = [sys.executable, "-m", "dpaudit", *words], {**os.environ, **locale}
+    if terminal:
+        done, shown = on_a_terminal(command, environment)
+    else:
+        finished = subprocess.run(command, capture_output=True, env=environment)
+        done, shown = finished.returncode, finished.stdout + finished.stderr
+    assert b"Traceback" not in shown
+    assert done == code, shown
+
+
+def on_a_terminal(command: list[str], environment: dict[str, str]) -> tuple[int, bytes]:
+    pty = pytest.importorskip("pty", reason="this system has no terminals to make")
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment) as running:
+        os.close(theirs)
+        shown = b""
+        while True:
+            try:
+                piece = os.read(ours, 65_536)
+            except OSError:  # Linux: the other end is closed
+                break
+            if not piece:
+                break
+            shown += piece
+    os.close(ours)
+    return running.returncode, shown
 
 
 def test_colours(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:

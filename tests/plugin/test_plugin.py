@@ -86,6 +86,7 @@ def test_files_that_cannot_be_collected(suite: Any) -> None:
             ["--dpaudit-report", "report.doc"],
             "*--dpaudit-report report.doc: the suffix must be one of .json, .html*",
         ),
+        ("", ["--dpaudit-report", "pyproject.toml/r.html"], "*r.html' cannot be written: Not a directory.*"),
         ("", ["--dpaudit-profile", "fast"], "*invalid choice: 'fast'*"),
     ],
 )
@@ -304,6 +305,20 @@ def test_reports(suite: Any) -> None:
     assert "Counted on fresh outputs" in str(failure.text)
     properties = [item.get("value") for item in cases["good"].iter("property")]
     assert str(properties[0]).startswith("NO_VIOLATION_FOUND, epsilon >= 0.")
+
+
+def test_the_job_summary_of_a_workflow(suite: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    summary = suite.pytester.path / "summary.md"
+    summary.write_text("# Before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    suite.tests("def test_it():\n    pass\n", name="test_other")
+    suite.run()
+    assert summary.read_text() == "# Before\n"  # nothing to tell
+    suite.audits(suite.audit("bad", "half"))
+    suite.run()
+    assert summary.read_text().startswith("# Before\n# dpaudit\n\n1 audit: 1 VIOLATION.")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(suite.pytester.path))
+    suite.run().stdout.fnmatch_lines(["Note: GITHUB_STEP_SUMMARY=* cannot be written: Is a directory."])
 
 
 def saved_baseline(suite: Any) -> None:

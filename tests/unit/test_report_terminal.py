@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import io
+import math
 
 import pytest
 
-from dpaudit.claims import Verdict
+from dpaudit.claims import ApproxDP, GaussianDP, PureDP, Verdict
+from dpaudit.engine.text import headline
+from dpaudit.report import markdown
 from dpaudit.report.document import Document, Entry
 from dpaudit.report.terminal import Style, line, story, summary, totals
 from tests.unit.report_examples import inconclusive, result, violation
@@ -52,3 +55,31 @@ def test_colours(variables: dict[str, str], colour: bool, monkeypatch: pytest.Mo
     style = Style.for_stream(io.StringIO())
     assert style.colour == colour
     assert ("\x1b[31mVIOLATION" in line(Entry(result=violation()), style)) == colour
+
+
+def test_what_would_have_been_caught_is_said_for_the_kind_of_claim() -> None:
+    pure = str(result(claim=PureDP(1.0)))
+    assert "An event of probability m on one data set" in " ".join(pure.split())
+    for claim in (ApproxDP(1.0, 1e-5), GaussianDP(1.0)):
+        text = " ".join(str(result(claim=claim)).split())
+        assert (
+            "An event of probability m, plus the delta that the claim allows, on one data set and m exp(-epsilon)"
+            in text
+        )
+    nothing = result(detectable={0.5: math.inf, 0.1: math.inf})
+    assert "no event would have been caught, however much it tells" in " ".join(str(nothing).split())
+    assert "inf" not in str(nothing)
+
+
+def test_nothing_is_claimed_about_replaying_where_nothing_is_known() -> None:
+    assert str(result(reproducible=False, samples=200)).endswith("A rerun with this seed may draw other numbers.")
+    assert "rerun" not in str(result(reproducible=True))
+
+
+def test_a_claim_that_is_all_that_was_refuted_leaves_larger_epsilons() -> None:
+    assert "shown epsilon > 1 (" in headline(violation(claim=PureDP(1.0), epsilon_lower=1.0))
+    assert "shown epsilon >= 1.2 (" in headline(violation(claim=PureDP(1.0), epsilon_lower=1.2))
+    assert "shown epsilon >= 1 (" in headline(result(claim=PureDP(1.0), epsilon_lower=1.0))
+    assert "| epsilon &gt; 1 |" in markdown.render(
+        Document(entries=(Entry(result=violation(claim=PureDP(1.0), epsilon_lower=1.0)),))
+    )
