@@ -263,7 +263,7 @@ class TimingRun:
             self.messages.append(
                 f"Too few calls: an event of probability {HEADLINE} would be caught from epsilon {detectable:.3g} on, but "
                 f"power={self.options.power:g} asks for {allowed:.3g}. Give more samples or seconds (half of the calls are the "
-                "control), or a smaller power requirement."
+                "control), or a larger power=."
             )
             return Verdict.INCONCLUSIVE
         return Verdict.NO_VIOLATION_FOUND
