@@ -17,7 +17,7 @@ from dpaudit.engine.learning import Sides
 from dpaudit.engine.outputs import CUT, Encoded, plain
 from dpaudit.engine.partition import Line, line_from
 from dpaudit.engine.representation import BitsView
-from dpaudit.engine.scores import Column, Linear, Lookup, NaiveBayes
+from dpaudit.engine.scores import BINS, Column, Linear, Lookup, NaiveBayes
 from dpaudit.engine.views import Block, RecordView, ScoreView, ShapeView, ValueView, View
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -264,9 +264,9 @@ def _naive_bayes_code(score: NaiveBayes) -> str:
     if score.differences:
         lines.append("    values = [b - a for a, b in zip([0.0, *values], values)]")
     lines.append("    total = 0.0")
-    lines.append("    for place, (cuts, heights, at_nan) in TABLES.items():")
+    lines.append("    for place, (cuts, heights, exact, at_nan) in TABLES.items():")
     lines.append("        x = values[place] if place < len(values) else float('nan')")
-    lines.append("        total += at_nan if x != x else heights[bisect.bisect_right(cuts, x)]")
+    lines.append("        total += at_nan if x != x else exact.get(x, heights[bisect.bisect_right(cuts, x)])")
     return "\n".join([*lines, "    return total", ""])
 
 
@@ -292,13 +292,14 @@ def _bits_code(view: BitsView, cells: Mask) -> str:
     )
 
 
-def _steps(lookup: Lookup) -> tuple[list[float], list[float], float]:
-    """A lookup as cuts and heights, equal neighbours joined."""
-    table = lookup.heights[:-1]
+def _steps(lookup: Lookup) -> tuple[list[float], list[float], dict[float, float], float]:
+    """A lookup as cuts and heights, equal neighbours joined, and the heights of exact values."""
+    table = lookup.heights[:BINS]
     change = np.flatnonzero(np.diff(table)) + 1
     cuts = lookup.low + change / lookup.inverse_width
     heights = table[np.concatenate(([0], change))]
-    return cuts.round(9).tolist(), heights.round(9).tolist(), lookup.at_nan
+    exact = dict(zip(lookup.atoms, lookup.heights[BINS + 1 :].round(9).tolist(), strict=False))
+    return cuts.round(9).tolist(), heights.round(9).tolist(), exact, lookup.at_nan
 
 
 def observed_epsilon(in_data: int, in_neighbour: int, trials: int, delta: float) -> float:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.engine.evidence import Record
+from dpaudit.engine.evidence import Plan, Record
 from dpaudit.engine.outputs import OPEN, Encoded, record_keys, stack
 from dpaudit.engine.partition import Line, Table, line_from, repeated
 from dpaudit.engine.scores import NaiveBayes, Score, fit_boosted, fit_linear, fit_naive_bayes
@@ -82,6 +82,14 @@ class Learner:
     def past_counts(self) -> list[tuple[Counts, bool]]:
         """Cell counts of each view, and whether its cells are ordered."""
         return [(past, view.ordered) for past, view in zip(self._past, self.views, strict=True)]
+
+    def plans(self) -> list[Plan]:
+        """The orders of cells that bets on the next round will be chosen from."""
+        return [
+            plan
+            for view, past, older in zip(self.views, self._past, self._older, strict=True)
+            for plan in Record(view.name, past, np.zeros_like(past), view.ordered, older).plans
+        ]
 
     def kept(self) -> Sides:
         """The outputs kept for learning, of each side."""

@@ -11,7 +11,7 @@ from dpaudit.engine.result import Channel
 from dpaudit.errors import InvalidArgument
 from dpaudit.validation import check_choice, check_count, check_open_unit, check_positive
 
-POOL = 24  # pairs that compete from the start
+POOL = 32  # pairs that compete from the start
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -115,10 +115,11 @@ class Run:
         pairs = self.neighbours.pool(wanted, seed=self.entropy % 2**32)
         if not pairs:
             raise InvalidArgument(f"neighbours={self.neighbours!r} yields no pair; widen its strategy.")
-        corners = len(self.neighbours.corners())
-        if corners > len(pairs):
+        corners = {fingerprint(tuple(pair)) for pair in self.neighbours.corners()}
+        tried = sum(fingerprint(tuple(pair)) in corners for pair in pairs)
+        if len(corners) > tried:
             self.messages.append(
-                f"Of {corners} corner pairs only {len(pairs)} were tried; raise pairs= or samples= for all."
+                f"Of {len(corners)} corner pairs only {tried} were tried; raise pairs= or samples= for all."
             )
         return pairs, len(pairs) < wanted or not self.neighbours.edits(pairs[0], np.random.default_rng(0), 1)
 

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from dpaudit.engine.evidence import shrunk_log_ratio
 from dpaudit.engine.outputs import EXACT_INTEGER, Encoded
-from dpaudit.engine.partition import Table
+from dpaudit.engine.partition import Table, repeated
 
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
 
 BINS = 1024
+ATOMS = 8
+WIDTH = BINS + 1 + ATOMS
 AT_ONCE = 8192
 GROUPS = (2, 4, 8, 16, 32, 64, BINS)
 CHARGE = 1.0
@@ -55,49 +57,54 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
-    """A step function: ``heights[k]`` on the k-th of equal bins from ``low`` on, ends beyond them; the last is at NaN."""
+    """A function of one number: a height on each of equal bins from ``low`` on, ends beyond, at NaN, and at exact values."""
 
     low: float
     inverse_width: float
-    heights: Floats
+    atoms: tuple[float, ...]  # values that repeat exactly, each with a height of its own
+    heights: Floats  # of the bins, of NaN, of the atoms, and of nothing where there are fewer than ``ATOMS``
 
     @property
     def at_nan(self) -> float:
         """Its value where there is no number."""
-        return float(self.heights[-1])
+        return float(self.heights[BINS])
 
     def places(self, column: Floats) -> NDArray[np.intp]:
-        """The bin of each value, found without a branch per value."""
+        """The height that each value has, found without a branch per value."""
         with np.errstate(over="ignore", invalid="ignore"):
             position = (column - self.low) * self.inverse_width
         np.maximum(position, 0.0, out=position)
-        np.minimum(position, self.heights.size - 2.0, out=position)
+        np.minimum(position, BINS - 1.0, out=position)
         if np.isnan(position.sum()):
-            position[np.isnan(position)] = self.heights.size - 1.0
+            position[np.isnan(position)] = BINS
+        for number, atom in enumerate(self.atoms, start=BINS + 1):
+            position[column == atom] = number
         return position.astype(np.intp)
 
 
-def fit_bins(pooled: Floats) -> tuple[float, float]:
-    """Where equal bins start, and one over their width. Values on a grid of integers get a bin each."""
-    finite = pooled[np.isfinite(pooled)]
+def fit_bins(pooled: Floats) -> Lookup:
+    """Equal bins, and the values that repeat exactly; all heights are zero. Integers on a grid get a bin each."""
+    nothing = np.zeros(WIDTH)
+    finite = np.sort(pooled[np.isfinite(pooled)])
     if not finite.size:
-        return 0.0, 1.0
-    low, high = float(finite.min()), float(finite.max())
+        return Lookup(0.0, 1.0, (), nothing)
+    low, high = float(finite[0]), float(finite[-1])
     small = max(abs(low), abs(high)) < EXACT_INTEGER
     if small and high - low < BINS and (finite == np.rint(finite)).all():
-        return low - 0.5, 1.0
+        return Lookup(low - 0.5, 1.0, (), nothing)
     start, stop = np.clip(np.quantile(finite, [0.002, 0.998]), -1e300, 1e300)
-    return float(start), 1.0 / max(float(stop - start) / BINS, 1e-300)
+    atoms, _ = repeated(finite, ATOMS)
+    return Lookup(float(start), 1.0 / max(float(stop - start) / BINS, 1e-300), tuple(atoms.tolist()), nothing)
 
 
 def fit_heights(counts: Counts) -> Floats:
-    """Log-likelihood ratios per bin from counts of shape (coordinates, 2, bins and then NaN).
+    """Log-likelihood ratios from counts of shape (coordinates, 2, ``WIDTH``): of bins, and of what stands alone.
 
     Bins are joined into groups of equal mass, as many groups as the counts support: the number whose likelihood gains most
     after a charge of ``CHARGE`` for each free height. A faint signal in many coordinates is drowned by the noise of finer
     tables.
     """
-    body, missing = counts[:, :, :-1], counts[:, :, -1:]
+    body, alone = counts[:, :, :BINS], counts[:, :, BINS:]
     coordinates = np.arange(len(counts))
     pooled = body.sum(axis=1)
     level = (np.cumsum(pooled, axis=1) - 0.5 * pooled) / np.maximum(pooled.sum(axis=1, keepdims=True), 1)
@@ -108,13 +115,13 @@ def fit_heights(counts: Counts) -> Floats:
         cell = (coordinates[:, None] * groups + group).ravel()
         size = len(counts) * groups
         sides = [np.bincount(cell, body[:, side].ravel(), size).reshape(-1, groups) for side in (0, 1)]
-        joined = np.concatenate([np.stack(sides, axis=1), missing], axis=2)  # (coordinates, 2, groups + 1)
+        joined = np.concatenate([np.stack(sides, axis=1), alone], axis=2)
         gain = _likelihood_gain(joined) - CHARGE * (groups - 1)
         ratio = np.stack([shrunk_log_ratio(each) for each in joined])
         better = gain > best
         best[better] = gain[better]
-        heights[better, :-1] = np.take_along_axis(ratio, group, axis=1)[better]
-        heights[better, -1] = ratio[better, -1]
+        heights[better, :BINS] = np.take_along_axis(ratio, group, axis=1)[better]
+        heights[better, BINS:] = ratio[better, groups:]
     return heights
 
 
@@ -156,7 +163,7 @@ class NaiveBayes:
             row = np.where(np.isin(batch.codes, self.codes.keys), row, self.codes.keys.size)
             total = self.code_ratio[row]
         if bins is not None:
-            bins.extend(np.zeros(BINS + 1, np.int64) for _ in self.columns)
+            bins.extend(np.zeros(WIDTH, np.int64) for _ in self.columns)
         for start in range(0, len(batch), AT_ONCE):  # pieces that stay in the cache
             rows = slice(start, start + AT_ONCE)
             for number, (lookup, place) in enumerate(zip(self.columns, self.index, strict=True)):
@@ -167,7 +174,7 @@ class NaiveBayes:
                     places = np.full(len(total[rows]), BINS)
                 total[rows] += np.take(lookup.heights, places)
                 if bins is not None:
-                    bins[number] += np.bincount(places, minlength=BINS + 1)
+                    bins[number] += np.bincount(places, minlength=WIDTH)
         return total
 
     def _column(self, values: Floats, place: int) -> Floats:
@@ -178,8 +185,8 @@ class NaiveBayes:
 
     def refitted(self, statistics: Counts) -> NaiveBayes:
         """The same bins with heights from counts of both sides, shape (2, all that :meth:`study` counts)."""
-        width = len(self.columns) * (BINS + 1)
-        heights = fit_heights(statistics[:, :width].reshape(2, -1, BINS + 1).transpose(1, 0, 2))
+        width = len(self.columns) * WIDTH
+        heights = fit_heights(statistics[:, :width].reshape(2, -1, WIDTH).transpose(1, 0, 2))
         columns = tuple(replace(lookup, heights=h) for lookup, h in zip(self.columns, heights, strict=True))
         return replace(self, columns=columns, code_ratio=shrunk_log_ratio(statistics[:, width:]))
 
@@ -195,8 +202,7 @@ def fit_naive_bayes(of_d: Encoded, of_neighbour: Encoded, *, differences: bool =
     first = _successive(of_d.values) if differences else of_d.values
     second = _successive(of_neighbour.values) if differences else of_neighbour.values
     index = informative(first, second)
-    flat = np.zeros(BINS + 1)
-    columns = tuple(Lookup(*fit_bins(np.concatenate([first[:, i], second[:, i]])), flat) for i in index)
+    columns = tuple(fit_bins(np.concatenate([first[:, i], second[:, i]])) for i in index)
     empty = NaiveBayes(columns, index, codes, np.zeros(codes.cells), differences)
     statistics = np.stack([empty.study(of_d)[1], empty.study(of_neighbour)[1]])
     return empty.refitted(statistics), statistics

@@ -30,9 +30,7 @@ from dpaudit.engine.evidence import (
     Wealth,
     choose_events,
     log_mean_exp,
-    natural_order,
     plug_in_epsilon,
-    sorted_order,
 )
 from dpaudit.engine.family import parameter_grid
 from dpaudit.engine.learning import Builder, Learner
@@ -89,15 +87,16 @@ class Candidate:
         """
         if self._index is None:
             low, high = -math.inf, -math.inf
-            for past, ordered in self.learner.past_counts():
-                orders = [sorted_order(past), natural_order(past)] if ordered else [sorted_order(past)]
-                rows = past[:, np.stack(orders)]
+            for plan in self.learner.plans():
+                if plan.ordered.sum(axis=1).min() == 0:
+                    continue
                 if bound:
-                    guess = plug_in_epsilon(rows, float(points.delta.min()))
+                    guess = plug_in_epsilon(plan.ordered[:, None], float(points.delta.min()))
                 else:
-                    choice = choose_events(rows, points)
+                    choice = choose_events(plan.ordered[:, None], points)
                     best = max(float(choice.right_score.max()), float(choice.left_score.max()))
-                    guess = ((best - 1.0) / math.sqrt(self.seen), (best + 1.0) / math.sqrt(self.seen))
+                    n = float(plan.ordered.sum(axis=1).min())
+                    guess = ((best - 1.0) / math.sqrt(n), (best + 1.0) / math.sqrt(n))
                 low, high = max(low, guess[0]), max(high, guess[1])
             # Rare events, where epsilon is largest, show late: doubt is for all events, not for the best one so far.
             self._index = (low, max(high, 0.0) + HOPE / math.sqrt(self.seen) if bound else high)

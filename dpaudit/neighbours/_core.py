@@ -62,34 +62,47 @@ class Neighbours:
         return _distinct(self.find_corners())
 
     def pool(self, count: int, seed: int = 0) -> list[Pair]:
-        """Return up to ``count`` distinct pairs: the corners, then pairs of one seeded Hypothesis run.
+        """Return up to ``count`` distinct pairs: corners first, then every fourth one of a seeded Hypothesis run.
 
-        A pair and its mirror image count as one, because an audit looks at both orders of every pair. Fewer than
-        ``count`` are returned only where the run finds no more.
+        When the corners are used up all further pairs are of that run, which no corner can crowd out. A pair and its mirror
+        image count as one, because an audit looks at both orders of every pair. Fewer than ``count`` are returned only where
+        the run finds no more. A larger pool starts like a smaller one.
         """
         check_count(count=count)
         check_count(minimum=0, seed=seed)
-        found = {_unordered(pair): pair for pair in self.corners()[:count]}
+        corners = self.corners()
+        known = {_unordered(pair) for pair in corners}
+        turns = sum(_is_free(place) for place in range(count))
+        wanted = 0 if self.named else max(turns, count - len(corners))
+        free: dict[Any, Pair] = {}
         stale = 0
 
         def visit(pair: Pair) -> bool:
             nonlocal stale
-            before = len(found)
-            if before < count:
-                found.setdefault(_unordered(pair), pair)
-                stale = 0 if len(found) > before else stale + 1
-            return len(found) >= count or stale >= _STALE
+            before = len(free)
+            if (key := _unordered(pair)) not in known:
+                free.setdefault(key, pair)
+            stale = 0 if len(free) > before else stale + 1
+            return len(free) >= wanted or stale >= _STALE
 
-        if len(found) < count and not self.named:
+        if wanted:
             # Hypothesis plans its first values by the number of examples, up to some hundreds: never fewer than these,
             # so that a larger pool starts like a smaller one.
             explore(self.strategy, visit, examples=max(2 * _STALE, 20 * count), seed=seed)
-        return list(found.values())
+        drawn, named = iter(free.values()), iter(corners)
+        pool: list[Pair] = []
+        for place in range(count):
+            first, second = (drawn, named) if _is_free(place) else (named, drawn)
+            pair = next(first, None) or next(second, None)
+            if pair is None:
+                break
+            pool.append(pair)
+        return pool
 
     def edits(self, pair: Pair, rng: np.random.Generator, count: int) -> list[Pair]:
         """Return up to ``count`` distinct variations of ``pair`` that stay in the search space, for hill climbing.
 
-        Of data sets of rows: a shared row less or twice, all shared rows alike, an extreme row in the place of another.
+        Of data sets of rows: a shared row less or twice, all shared rows alike, an extreme or drawn row in another's place.
         Of query answers: an entry at an end of the range, all entries shifted, another direction of one move. Where the
         space cannot be walked (pairs of your own, ``map_data``, users, containers of your own) the pairs are fresh ones
         of a seeded run, and where it has only the pairs that were named there are none.
@@ -99,7 +112,7 @@ class Neighbours:
         >>> from dpaudit import neighbours
         >>> close = neighbours.add_remove(st.integers(0, 9), max_size=3)
         >>> close.edits(Pair([4, 5], [4]), np.random.default_rng(0), 2)
-        [Pair(data=[4, 9], neighbour=[4]), Pair(data=[4, 5, 4], neighbour=[4, 4])]
+        [Pair(data=[4, 2], neighbour=[4]), Pair(data=[4, 5, 4], neighbour=[4, 4])]
         """
         check_count(count=count)
         check_generator(rng=rng)
@@ -169,6 +182,11 @@ def check_relation(claim: Claim, neighbours: Neighbours) -> None:
 
 def _unordered(pair: Pair) -> frozenset[Any]:
     return frozenset((fingerprint(pair.data), fingerprint(pair.neighbour)))
+
+
+def _is_free(place: int) -> bool:
+    """Whether that place of a pool is for a pair of the seeded run even where there are corners left."""
+    return place >= 8 and place % 4 == 3
 
 
 def _distinct(pairs: Iterable[Pair]) -> list[Pair]:

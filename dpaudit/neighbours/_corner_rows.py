@@ -17,6 +17,7 @@ from dpaudit.errors import InvalidArgument
 from dpaudit.values import fingerprint
 
 _EXAMPLES = 200
+_ORDINARY = 64
 _FEATURES = 6  # Hypothesis climbs one hill after the other, so many features would starve each other
 
 
@@ -36,6 +37,19 @@ class CornerRows:
         for row in (self.minimal, self.high, self.low, *self.others):
             distinct.setdefault(fingerprint(row), row)
         return list(distinct.values())
+
+
+@functools.lru_cache(maxsize=256)
+def ordinary_rows(rows: SearchStrategy[Any]) -> tuple[Any, ...]:
+    """Return some distinct rows of one seeded run."""
+    seen: dict[Any, Any] = {}
+
+    def visit(row: Any) -> bool:
+        seen.setdefault(fingerprint(row), row)
+        return len(seen) >= _ORDINARY
+
+    explore(rows, visit, examples=_EXAMPLES, seed=0)
+    return tuple(seen.values())
 
 
 @functools.lru_cache(maxsize=256)

@@ -11,7 +11,7 @@ from hypothesis.strategies import SearchStrategy
 
 from dpaudit.neighbours._containers import Array, Container, Frame
 from dpaudit.neighbours._core import Pair
-from dpaudit.neighbours._corner_rows import corner_rows
+from dpaudit.neighbours._corner_rows import corner_rows, ordinary_rows
 from dpaudit.values import fingerprint, rows_of
 
 Edit: TypeAlias = Callable[[Pair, np.random.Generator], Pair | None]
@@ -27,7 +27,8 @@ def row_edits(
 ) -> Edit | None:
     """Return a function that makes one random change to a pair, or None where its rows cannot be read.
 
-    It drops a shared row, adds one again, makes all shared rows alike, or puts a corner row in the place of a row. The
+    It drops a shared row, adds one again, makes all shared rows alike, or puts a corner row, or one that the strategy draws,
+    in the place of a row. The
     data sets share between ``fewest`` and ``most`` rows; a change that would leave this range gives None. Rows in
     ``kept`` that differ between the two data sets stay, and are not copied into the shared ones.
     """
@@ -53,7 +54,8 @@ def row_edits(
                 shared[:] = [one_of([*known, *corners])] * len(shared)
             case 3 if known:
                 target, at = one_of([*((shared, at) for at in range(len(shared))), *free])
-                target[at] = one_of(corners)
+                drawn = rows_of(build(list(ordinary_rows(rows)))) if rng.integers(2) else []
+                target[at] = one_of(drawn or corners)
         if not fewest <= len(shared) <= most:
             return None
         place = min(place, len(shared))

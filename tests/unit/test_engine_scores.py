@@ -11,11 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dpaudit
 from dpaudit.engine.learning import Learner, Settled, build_views
 from dpaudit.engine.outputs import encode
 from dpaudit.engine.partition import BINS, Line, Raster, line_from
 from dpaudit.engine.scores import BINS as HEIGHTS
-from dpaudit.engine.scores import GROUPS, Lookup, NaiveBayes, fit_heights, fit_naive_bayes
+from dpaudit.engine.scores import GROUPS, WIDTH, Lookup, NaiveBayes, fit_heights, fit_naive_bayes
 from dpaudit.engine.views import Block, ScoreView
 
 LAWS = {
@@ -72,16 +73,18 @@ def test_the_cut_of_a_bin_is_the_smallest_float_in_it(edges: list[float], low: f
 
 def test_heights_are_the_log_ratios_of_the_groups_the_counts_support() -> None:
     # One coordinate split in two at its median with ratio 3, one without any difference, and NaN more often on one side.
-    counts = np.zeros((2, 2, HEIGHTS + 1), dtype=np.int64)
+    counts = np.zeros((2, 2, WIDTH), dtype=np.int64)
     counts[0, 0, :512], counts[0, 0, 512:HEIGHTS] = 1000, 3000
     counts[0, 1, :512], counts[0, 1, 512:HEIGHTS] = 3000, 1000
     counts[1, :, :HEIGHTS] = 2000
-    counts[1, 0, -1], counts[1, 1, -1] = 40_000, 20_000
+    counts[1, 0, HEIGHTS], counts[1, 1, HEIGHTS] = 40_000, 20_000
+    counts[0, 0, HEIGHTS + 1] = 500  # an exact value that occurs on one side only
     heights = fit_heights(counts)
     assert np.unique(heights[0, :512].round(12)).size == np.unique(heights[0, 512:HEIGHTS].round(12)).size == 1
-    assert heights[0, -2] == pytest.approx(math.log(3.0), abs=0.01)
+    assert heights[0, HEIGHTS - 1] == pytest.approx(math.log(3.0), abs=0.01)
     assert heights[0, 0] == pytest.approx(-math.log(3.0), abs=0.01)
-    assert heights[1, -1] == pytest.approx(math.log(2.0), abs=0.03)
+    assert heights[1, HEIGHTS] == pytest.approx(math.log(2.0), abs=0.03)
+    assert heights[0, HEIGHTS + 1] > 3.0
 
 
 def test_a_faint_signal_is_not_drowned_by_fine_tables() -> None:
@@ -89,11 +92,11 @@ def test_a_faint_signal_is_not_drowned_by_fine_tables() -> None:
     rng = np.random.default_rng(4)
     law = np.full(HEIGHTS, 1.0 / HEIGHTS)
     tilted = law * np.where(np.arange(HEIGHTS) < HEIGHTS // 2, 0.98, 1.02)
-    counts = np.zeros((20, 2, HEIGHTS + 1), dtype=np.int64)
+    counts = np.zeros((20, 2, WIDTH), dtype=np.int64)
     for coordinate in range(20):
-        counts[coordinate, 0, :-1] = rng.multinomial(200_000, tilted)
-        counts[coordinate, 1, :-1] = rng.multinomial(200_000, law)
-    heights = fit_heights(counts)[:, :-1]
+        counts[coordinate, 0, :HEIGHTS] = rng.multinomial(200_000, tilted)
+        counts[coordinate, 1, :HEIGHTS] = rng.multinomial(200_000, law)
+    heights = fit_heights(counts)[:, :HEIGHTS]
     truth = np.log(tilted / law)
     agreement = [np.corrcoef(row, truth)[0, 1] for row in heights]
     assert np.mean(agreement) > 0.9
@@ -118,9 +121,10 @@ def test_scores_and_statistics_do_not_depend_on_the_batch(differences: bool) -> 
 
 
 def test_places_by_hand() -> None:
-    lookup = Lookup(-0.5, 1.0, np.zeros(HEIGHTS + 1))
-    values = np.array([0.0, 0.49, 0.51, 3.0, -7.0, 1e9, math.inf, -math.inf, math.nan])
-    assert lookup.places(values).tolist() == [0, 0, 1, 3, 0, HEIGHTS - 1, HEIGHTS - 1, 0, HEIGHTS]
+    lookup = Lookup(-0.5, 1.0, (0.49, 1e9), np.zeros(WIDTH))
+    values = np.array([0.0, 0.49, 0.51, 3.0, -7.0, 1e10, math.inf, -math.inf, math.nan, 1e9])
+    last = HEIGHTS - 1
+    assert lookup.places(values).tolist() == [0, HEIGHTS + 1, 1, 3, 0, last, last, 0, HEIGHTS, HEIGHTS + 2]
 
 
 def rounds_of(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:
@@ -161,3 +165,20 @@ def test_lines_without_a_raster_tally_too() -> None:
     line = Line(np.array([-1.7e308, 0.0, 1.0, np.inf]))
     for values in itertools.permutations([-1.0, 0.0, 0.5, 1.0]):
         assert line.tally(np.array(values)).tolist() == line.count(np.sort(values)).tolist()
+
+
+@pytest.mark.parametrize("probability", [0.02, 0.005])
+def test_an_exact_value_in_one_coordinate_is_found(probability: float) -> None:
+    """A coordinate that is released raw now and then repeats exactly, which no interval sees."""
+
+    def sometimes_raw(data: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+        outputs = data + rng.laplace(size=(size, 3))
+        outputs[:, 1] = np.where(rng.random(size) < probability, data[1], outputs[:, 1])
+        return outputs
+
+    pair = (np.zeros(3), np.array([0.0, 0.5, 0.0]))
+    result = dpaudit.audit(
+        dpaudit.batched(sometimes_raw), dpaudit.PureDP(1.0), [pair], samples=60_000, seed=0, shrink=False
+    )
+    assert result.verdict is dpaudit.Verdict.VIOLATION
+    assert result.witness is not None

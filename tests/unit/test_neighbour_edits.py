@@ -9,7 +9,7 @@ from dpaudit import neighbours
 from dpaudit.claims import Relation
 from dpaudit.errors import InvalidArgument
 from dpaudit.neighbours import Pair, Secret
-from dpaudit.neighbours._corner_rows import corner_rows
+from dpaudit.neighbours._corner_rows import corner_rows, ordinary_rows
 from dpaudit.values import fingerprint, rows_of
 
 WHOLE = st.integers(-3, 9)
@@ -54,10 +54,10 @@ def test_edits_of_rows_keep_the_relation_and_the_sizes(close, fewest, most, data
 
 @settings(max_examples=40, deadline=None)
 @given(data=st.data(), seed=seeds)
-def test_every_row_of_an_edit_is_one_of_the_pair_or_a_corner(data, seed):
+def test_every_row_of_an_edit_is_one_of_the_pair_a_corner_or_drawn(data, seed):
     close = neighbours.substitute(WHOLE, min_size=1, max_size=5)
     pair = data.draw(close.strategy)
-    known = {*pair.data, *pair.neighbour, *corner_rows(WHOLE).all}
+    known = {*pair.data, *pair.neighbour, *corner_rows(WHOLE).all, *ordinary_rows(WHOLE)}
     for edited in close.edits(pair, rng(seed), 8):
         assert {*edited.data, *edited.neighbour} <= known
 
