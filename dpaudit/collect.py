@@ -212,7 +212,8 @@ def _in_module(module: ModuleType, path: Path, root: Path, attribute: str = "") 
             raise InvalidArgument(f"{shown} has no {attribute!r}.{did_you_mean(attribute, known)}")
         values = {attribute: getattr(module, attribute)}
         if not any(_audits(values[attribute])):
-            raise InvalidArgument(f"{attribute}={shorten(values[attribute])} of {shown} is not an Audit.")
+            hint = " To audit a function without an Audit, use `dpaudit check`." if callable(values[attribute]) else ""
+            raise InvalidArgument(f"{attribute}={shorten(values[attribute])} of {shown} is not an Audit.{hint}")
     else:
         values = {name: value for name, value in vars(module).items() if not name.startswith("_")}
     lines = _Lines.of(path)

@@ -1,6 +1,7 @@
 """diffprivlib's current release: its values keep their claims, and the bits of its floats do not (its issue 94).
 
-Without the library there is nothing to collect.
+Nor does LinearRegression where the lower bound of a feature is smaller than the upper one (its issue 105). Without the
+library there is nothing to collect.
 """
 
 from __future__ import annotations
@@ -32,6 +33,19 @@ def using_tool(kind: str, arguments: dict[str, Any]) -> Any:
     return diffprivlib.tool(getattr(load("diffprivlib", extra="libraries").tools, kind), **arguments)
 
 
+def fitting(kind: str, arguments: dict[str, Any], attributes: list[str], claim: Claim, target: bool) -> Any:
+    """The model of that name, once it has stated this claim."""
+    library = load("diffprivlib", extra="libraries")
+
+    def make() -> Any:
+        return getattr(library.models, kind)(**arguments, accountant=library.BudgetAccountant())
+
+    stated = diffprivlib.claim(make(), claim.relation)
+    if stated != claim:
+        raise InvalidArgument(f"{kind} states {stated!r}, not the {claim!r} that is audited.")
+    return diffprivlib.model(make, attributes=attributes, target=target)
+
+
 def define(
     name: str,
     make: Any,
@@ -40,6 +54,7 @@ def define(
     *,
     bits: bool = False,
     expect: Verdict = Verdict.NO_VIOLATION_FOUND,
+    **options: Any,
 ) -> Audit:
     return Audit(
         name=f"diffprivlib-{name}",
@@ -47,7 +62,12 @@ def define(
         made=True,
         claim=claim,
         neighbours=functools.partial(neighbours.fixed, [pair], relation=claim.relation),
-        options={"samples": 30_000, "channel": "representation" if bits else "value", "shrink": False},
+        options={
+            "samples": 30_000,
+            "channel": "representation" if bits else "value",
+            "shrink": False,
+            **options,
+        },
         expect=expect,
     )
 
@@ -72,7 +92,32 @@ MECHANISMS: list[tuple[str, str, dict[str, Any], Claim, tuple[Any, Any], Verdict
     ),
     ("geometric", "Geometric", {"epsilon": 1.0, "sensitivity": 1}, PURE, (0, 1), None),
 ]
-TOOLS = ("mean", "sum", "var")
+REPLACED = PureDP(1.0, Relation.SUBSTITUTE)
+ADDED = PureDP(1.0, Relation.ADD_REMOVE)
+UNIT = {"epsilon": 1.0, "bounds": (0.0, 1.0)}
+COLUMN = np.array([0.0, 0.0]), np.array([0.0, 1.0])
+# Name, arguments, claim, data.
+TOOLS: list[tuple[str, dict[str, Any], Claim, tuple[Any, Any]]] = [
+    ("mean", UNIT, REPLACED, COLUMN),
+    ("sum", UNIT, REPLACED, COLUMN),
+    ("var", UNIT, REPLACED, COLUMN),
+    ("median", UNIT, REPLACED, COLUMN),
+    ("count_nonzero", {"epsilon": 1.0}, REPLACED, COLUMN),
+    ("histogram", {"epsilon": 1.0, "bins": 2, "range": (0.0, 1.0)}, ADDED, ([0.2], [0.2, 0.8])),
+]
+REGRESSION = {"epsilon": 1.0, "bounds_X": (0.0, 1.0), "bounds_y": (0.0, 1.0), "fit_intercept": False}
+# Class, arguments, what is released, whether the last column is the target, data, and what must be shown.
+MODELS: list[tuple[str, dict[str, Any], list[str], bool, tuple[Any, Any], Verdict]] = [
+    (
+        "StandardScaler",
+        UNIT,
+        ["mean_", "var_"],
+        False,
+        ([[0.0], [0.0]], [[0.0], [1.0]]),
+        Verdict.NO_VIOLATION_FOUND,
+    ),
+    ("LinearRegression", REGRESSION, ["coef_"], True, ([[0.25, 0.0]], [[1.0, 0.0]]), Verdict.VIOLATION),
+]
 
 
 def _all() -> list[Audit]:
@@ -82,11 +127,11 @@ def _all() -> list[Audit]:
         found.append(define(name, make, claim, answers))
         if bits is not None:
             found.append(define(f"{name}-bits", make, claim, answers, bits=True, expect=bits))
-    replaced = PureDP(1.0, Relation.SUBSTITUTE)
-    pair = np.array([0.0, 0.0]), np.array([0.0, 1.0])
-    for kind in TOOLS:
-        make = functools.partial(using_tool, kind, {"epsilon": 1.0, "bounds": (0.0, 1.0)})
-        found.append(define(f"tools-{kind}", make, replaced, pair))
+    for kind, arguments, claim, pair in TOOLS:
+        found.append(define(f"tools-{kind}", functools.partial(using_tool, kind, arguments), claim, pair))
+    for kind, arguments, attributes, target, pair, expect in MODELS:
+        make = functools.partial(fitting, kind, arguments, attributes, REPLACED, target)
+        found.append(define(f"models-{kind}", make, REPLACED, pair, expect=expect, samples=10_000, power=3.0))
     return found
 
 

@@ -30,9 +30,9 @@ def needs(library: str, extra: str = "libraries") -> Any:
 
 
 def test_importing_adapters_imports_no_library():
-    libraries = ["opendp", "diffprivlib", "sklearn", "dp_accounting", "pandas"]
+    libraries = ["opendp", "diffprivlib", "sklearn", "dp_accounting", "pandas", "flwr"]
     program = (
-        "import sys; from dpaudit.adapters import accounting, diffprivlib, estimators, frames, opendp; "
+        "import sys; from dpaudit.adapters import accounting, diffprivlib, estimators, flower, frames, opendp; "
         f"print([name for name in {libraries!r} if name in sys.modules])"
     )
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
-from dpaudit import Audit, PureDP, Relation, neighbours
+from dpaudit import Audit, PureDP, Relation, Verdict, neighbours
 from dpaudit.adapters._loading import load
 
 
@@ -15,23 +16,19 @@ def make(*, optimised: bool) -> Any:
     return client.privatise
 
 
-def make_symmetric() -> Any:
-    return make(optimised=False)
+def define(expect: Verdict) -> list[Audit]:
+    return [
+        Audit(
+            name=f"pure-ldp-unary-{name}",
+            mechanism=functools.partial(make, optimised=optimised),
+            made=True,
+            claim=PureDP(1.0, Relation.SUBSTITUTE),
+            neighbours=neighbours.fixed([(0, 1), (1, 3)], relation=Relation.SUBSTITUTE),
+            options={"samples": 100_000},
+            expect=expect,
+        )
+        for name, optimised in (("symmetric", False), ("optimised", True))
+    ]
 
 
-def make_optimised() -> Any:
-    return make(optimised=True)
-
-
-AUDITS = [
-    Audit(
-        name=f"pure-ldp-unary-{name}",
-        mechanism=factory,
-        made=True,
-        claim=PureDP(1.0, Relation.SUBSTITUTE),
-        neighbours=neighbours.fixed([(0, 1), (1, 3)], relation=Relation.SUBSTITUTE),
-        options={"samples": 100_000},
-        expect="VIOLATION",
-    )
-    for name, factory in (("symmetric", make_symmetric), ("optimised", make_optimised))
-]
+AUDITS = define(Verdict.VIOLATION)
