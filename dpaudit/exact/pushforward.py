@@ -87,11 +87,9 @@ class Clipped:
         form = form_of(self.law)
         inside = _restricted(form, self.low, self.high)
         atoms = dict(inside.atoms)
-        for end, outside in (
-            (self.low, _restricted(form, -math.inf, self.low, closed=False)),
-            (self.high, _restricted(form, self.high, math.inf, closed=False)),
-        ):
-            mass = log_total(outside)
+        for end, low, high in ((self.low, -math.inf, self.low), (self.high, self.high, math.inf)):
+            # Beyond infinity there is nothing.
+            mass = -math.inf if math.isinf(end) else log_total(_restricted(form, low, high, closed=False))
             if mass > -math.inf:
                 atoms[end] = float(np.logaddexp(atoms.get(end, -math.inf), mass))
         return Form(atoms, inside.lattice, inside.continuous)

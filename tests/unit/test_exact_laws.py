@@ -372,3 +372,14 @@ def test_all_names_resolve_and_others_do_not():
     assert set(exact.__all__) <= set(dir(exact))
     with pytest.raises(AttributeError, match="no_such_law"):
         _ = exact.no_such_law
+
+
+@pytest.mark.parametrize("law", [exact.DiscreteLaplace(0, 1.0), exact.Laplace(0.0, 1.0)])
+def test_clipping_on_one_side_only(law):
+    """The atom has all that lay beyond it; the other side, to infinity, is as it was."""
+    clipped = exact.Clipped(law, 0, math.inf)
+    below = 0.5 if isinstance(law, exact.Laplace) else 0.5 * (1.0 - math.tanh(0.5))
+    at_zero = 0.0 if isinstance(law, exact.Laplace) else math.tanh(0.5)
+    assert math.exp(clipped.log_prob([0.0])[0]) == pytest.approx(below + at_zero, abs=1e-12)
+    assert clipped.log_prob([3.0])[0] == pytest.approx(law.log_prob([3.0])[0], abs=1e-12)
+    assert clipped.log_prob([-1.0])[0] == -math.inf
