@@ -47,9 +47,9 @@ from dpaudit.values import fingerprint
 
 PROBE_CHARGE = 264
 FEWEST_FOR_A_PROBE = 1000  # smaller budgets are spent on the audit alone
-FIRST_PROPOSALS = 50_000  # samples after which promising pairs are edited,
-PROPOSE_EVERY = 3  # again at every multiple by this factor,
-PROPOSALS = 2  # so many at a time
+FIRST_PROPOSALS = 20_000  # samples after which promising pairs are edited,
+PROPOSE_EVERY = 1.7  # again at every multiple by this factor,
+PROPOSALS = 3  # so many at a time
 FROM_ZERO = 0.1  # what must be detectable where the claim is epsilon = 0
 MEANT_FOR_A_PAIR = 400  # samples below which a further pair in the pool is not worth its share
 
@@ -196,7 +196,7 @@ class Run:
 
     def _propose(self) -> None:
         """Edit the most promising pair; the shares of such proposals were set aside at the start."""
-        self.propose_at = PROPOSE_EVERY * self.drawn
+        self.propose_at = math.ceil(PROPOSE_EVERY * self.drawn)
         if not self.campaign.open_to_proposals:
             return
         rng = np.random.Generator(np.random.PCG64(seed_child(self.entropy, 5, len(self.campaign.candidates))))

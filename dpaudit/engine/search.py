@@ -47,6 +47,7 @@ EXPLORE = 0.3
 FOLLOWED = 0.5  # share of the capital that follows the leader,
 FOLLOWED_FOR_BOUND = 0.9  # and where a bound is wanted
 LEARN = 0.03  # share of the budget after which a bound on a single pair starts afresh, its experts having learned
+CONVINCING = 3.0  # log-wealth of a pair
 DOUBT = 3.0  # standard errors: a pair that was unlucky at first is looked at again
 HOPE = 10.0  # doubt about the epsilon of a pair after one output, for events of a few percent
 ANCHORS_AT_ONCE = 16
@@ -102,6 +103,11 @@ class Candidate:
             # Rare events, where epsilon is largest, show late: doubt is for all events, not for the best one so far.
             self._index = (low, max(high, 0.0) + HOPE / math.sqrt(self.seen) if bound else high)
         return self._index
+
+    def shown(self, delta: float) -> float:
+        """A cautious guess of its epsilon at ``delta``."""
+        plans = [plan.ordered[:, None] for plan in self.learner.plans() if plan.ordered.sum(axis=1).min() > 0]
+        return max((plug_in_epsilon(rows, delta)[0] for rows in plans), default=-math.inf)
 
     def settled(self, log_wealth: float | None) -> None:
         """A round was booked."""
@@ -177,16 +183,20 @@ class Campaign:
         return self._reserve > 0.0
 
     def most_promising(self) -> Candidate:
-        """The pair with the best lower confidence index."""
+        """The pair that shows the largest epsilon so far, whether that breaks the claim or not.
+
+        Against the claim itself all pairs that keep it look alike, and a climb would have no direction.
+        """
         sampled = [candidate for candidate in self.candidates if candidate.rounds]
-        return max(sampled, key=lambda c: c.index(self.points, bound=self.for_bound)[0])
+        return max(sampled, key=lambda candidate: candidate.shown(float(self.points.delta.min())))
 
     def next_candidate(self, spent: float = 0.0) -> tuple[Candidate, bool]:
         """The pair to sample next, and whether it is in the lead.
 
         Pairs never sampled come first, in their order. Then most samples go to the pair with the best lower confidence index
-        (of equal pairs the one sampled most, because evidence does not add up across pairs), the rest to the pair with the
-        best upper one. For a bound the exploration comes first, while less than ``EXPLORE`` of the budget is ``spent``.
+        (of equal pairs the one sampled most, because evidence does not add up across pairs; and once one has won something,
+        the richest), the rest to the pair with the best upper one. For a bound the exploration comes first, while less than
+        ``EXPLORE`` of the budget is ``spent``.
         """
         for candidate in self.candidates:
             if not candidate.rounds:
@@ -200,6 +210,10 @@ class Campaign:
             # Explore evenly among the pairs that may still be the best, then commit.
             alive = [c for c in self.candidates if index[c.number][1] >= index[leader.number][0]]
             return (min(alive, key=lambda c: c.seen), False) if spent < EXPLORE else (leader, True)
+        richest = max(self.candidates, key=lambda c: c.log_wealth)
+        if richest.log_wealth > CONVINCING:
+            leader = richest
+            others = [candidate for candidate in self.candidates if candidate is not leader]
         if leader.seen < LEADERS_SHARE * sum(candidate.seen for candidate in others):
             return leader, True
         return max(others, key=lambda c: index[c.number][1]), False

@@ -34,8 +34,8 @@ def answers(
     The corners are the eight patterns on which auditors were published (Ding et al. 2018; Bichsel et al. 2021): all
     answers at one level, against one entry down; one up; one up and the rest down; one down and the rest up; half up
     and half down; all up; all down; alternating. They come at the level ``low + sensitivity`` first, then at
-    the one nearest to zero, then with answers at both ends of the range and all near its upper end, where AboveThreshold
-    reaches its worst case (theory R3).
+    the one nearest to zero and in the middle, then with answers at both ends of the range and all near its upper end,
+    where AboveThreshold reaches its worst case (theory R3).
 
     Parameters
     ----------
@@ -84,8 +84,9 @@ def answers(
         last = _patterns(length, length - 1, monotone=monotone, entries=entries)
         named = [direction for direction in last if direction[-1] == 0.0]  # the answer named may also stand last
         yield from (pair(low + sensitivity, sensitivity * direction) for direction in (*patterns, *named))
-        nearest_to_zero = min(max(0.0, low), high)  # where thresholds often lie
-        yield from (pair(nearest_to_zero, sensitivity * direction) for direction in last)
+        middle = 0.5 * (low + high)
+        for level in (min(max(0.0, low), high), float(np.rint(middle)) if integral else middle):
+            yield from (pair(level, sensitivity * direction) for direction in last)  # where thresholds often lie
         ends = np.full(length, float(high))
         ends[-1] = low
         for level in (ends, low + high - ends, float(high)):
