@@ -1,20 +1,19 @@
 """Heavy verification of the accuracy theorems: thousands of points, known counterexamples, and the exact law's speed.
 
-``python -m benchmarks.accuracy [quick]`` prints one line for each check and fails where a corrected form is violated, a
-counterexample is not found, or the exact law over random data takes longer than it may. About ten minutes on one core;
-``quick`` leaves out the largest laws and searches.
+A check fails where a corrected form is violated, a counterexample is not found, or the exact law over random data takes
+longer than it may. About ten minutes on one core; quick mode leaves out the largest laws and the searches.
 """
 
 from __future__ import annotations
 
 import itertools
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
+from benchmarks.tables import Column, Row, Table
 from dpaudit.accuracy.bound import Status, Variant
 from dpaudit.accuracy.certified import HistogramSetting
 from dpaudit.accuracy.regions import grid_points
@@ -120,18 +119,20 @@ def speed(*, quick: bool) -> Iterator[tuple[str, bool, str]]:
         yield f"exact law, n={n}, steps={steps}", seconds < limit, f"{seconds:.2f} of {limit:g} CPU seconds"
 
 
-def main(arguments: list[str]) -> int:
-    quick = "quick" in arguments
+def rows(*, quick: bool) -> Iterator[Row]:
+    """Every check as a row."""
     parts = [speed(quick=quick), corrected(quick=quick), published(2 * 10**7 if quick else 10**8)]
     if not quick:
         parts.append(searches())
-    failures = 0
     for name, passed, detail in itertools.chain.from_iterable(parts):
-        failures += not passed
-        print(f"{'ok  ' if passed else 'FAIL'}  {name}: {detail}", flush=True)
-    print(f"{failures} failure(s)")
-    return 1 if failures else 0
+        row: Row = {"check": name, "met": "ok" if passed else "FAIL", "detail": detail}
+        yield row if passed else {**row, "fault": f"{name}: {detail}"}
 
 
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+def run(*, quick: bool) -> Iterator[Table]:
+    """All checks; in quick mode those of a minute."""
+    yield Table(
+        title="Accuracy theorems: corrected forms hold, printed ones are refuted, exact laws are fast",
+        columns=(Column("met", "", "<4"), Column("check", "check", "<48"), Column("detail", "detail", "<60")),
+        rows=rows(quick=quick),
+    )

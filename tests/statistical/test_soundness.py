@@ -1,7 +1,7 @@
 """Audits of mechanisms that keep their claim with equality: pairs, events and looks included, false alarms stay below alpha.
 
-Each mechanism below is exactly tight: one more bit of leakage would be a violation. The number of false alarms among n
-independent audits is at most binomial(n, alpha), so the test allows its quantile of level 1 - 1e-6: that is the declared
+The mechanisms of ``mechanisms.tight`` are exactly tight: any more leakage would be a violation. The number of false alarms among
+n independent audits is at most binomial(n, alpha), so the test allows its quantile of level 1 - 1e-6: that is the declared
 false alarm probability.
 """
 
@@ -9,26 +9,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
-from scipy.optimize import brentq
 from scipy.stats import binom
 
 import dpaudit
-from dpaudit import ApproxDP, GaussianDP, PureDP, Verdict
-from dpaudit.claims import Claim, gaussian_delta
+from dpaudit import PureDP, Verdict, exact
+from dpaudit.engine.family import claim_delta
+from mechanisms.randomised_response import RandomisedResponse
+from mechanisms.tight import EPSILON, tight_mechanisms
 
 ALPHA = 0.1
 DECLARED = 1e-6
 AUDITS = 200
 SAMPLES = 700
-EPSILON = 1.0
-LIKELY = math.exp(EPSILON) / (1.0 + math.exp(EPSILON))
-MU = 0.5
-LEAK = 0.05
+TIGHT = {tight.name: tight for tight in tight_mechanisms()}
 
 
 def allowed(audits: int) -> int:
@@ -37,60 +34,38 @@ def allowed(audits: int) -> int:
 
 def truthful(bit: int, size: int, rng: np.random.Generator) -> Any:
     """Randomised response: the bit with probability e / (1 + e), otherwise the other one."""
-    return np.where(rng.random(size) < LIKELY, bit, 1 - bit)
+    return RandomisedResponse.k_ary(EPSILON, (0, 1)).sample(bit, size, rng)
 
 
-def rounded_laplace(answer: int, size: int, rng: np.random.Generator) -> Any:
-    """Shifting by 1 is shifting by eight steps of the grid: the law on the grid is that of the other side, moved."""
-    return np.floor((answer + rng.laplace(size=size)) * 8.0) / 8.0
-
-
-def k_ary(choice: int, size: int, rng: np.random.Generator, k: int = 10) -> Any:
-    stay = rng.random(size) < math.exp(EPSILON) / (math.exp(EPSILON) + k - 1)
-    return np.where(stay, choice, (choice + rng.integers(1, k, size=size)) % k)
-
-
-def gaussian(mu: float) -> Callable[[int, int, np.random.Generator], Any]:
-    return lambda answer, size, rng: mu * answer + rng.normal(size=size)
-
-
-def leaking(bit: int, size: int, rng: np.random.Generator) -> Any:
-    """With probability ``LEAK`` the bit itself, recognisable as such; otherwise randomised response."""
-    return np.where(rng.random(size) < LEAK, 10 + bit, truthful(bit, size, rng))
-
-
-@dataclass(frozen=True)
-class Tight:
-    function: Callable[[int, int, np.random.Generator], Any]
-    claim: Claim
-    pairs: list[tuple[int, int]]
-    epsilon: float  # the truth at the delta where epsilon_lower is stated
-
-
-GAUSSIAN_DELTA = float(gaussian_delta(np.array(EPSILON), MU))
-TIGHT = {
-    "randomised response": Tight(truthful, PureDP(EPSILON), [(0, 1)], EPSILON),
-    "Laplace on a dyadic grid": Tight(rounded_laplace, PureDP(EPSILON), [(0, 1), (3, 4)], EPSILON),
-    "k-ary response": Tight(k_ary, PureDP(EPSILON), [(0, 1), (2, 7), (4, 5)], EPSILON),
-    "Gaussian at its delta": Tight(gaussian(MU), ApproxDP(EPSILON, GAUSSIAN_DELTA), [(0, 1)], EPSILON),
-    "leak and randomised response": Tight(leaking, ApproxDP(EPSILON, LEAK), [(0, 1)], EPSILON),
-    "Gaussian as Gaussian DP": Tight(
-        gaussian(1.0),
-        GaussianDP(1.0),
-        [(0, 1), (1, 2)],
-        float(brentq(lambda epsilon: float(gaussian_delta(np.array(epsilon), 1.0)) - 1e-5, 1.0, 20.0, xtol=1e-12)),
-    ),
-}
+@pytest.mark.parametrize("name", TIGHT)
+def test_the_claim_is_kept_with_equality(name: str) -> None:
+    """On every pair, by the exact law: at the claim's epsilon the delta is the one claimed, and any less is too little."""
+    tight = TIGHT[name]
+    epsilon = tight.claim.epsilon if hasattr(tight.claim, "epsilon") else 1.0
+    for data, neighbour in tight.pairs:
+        laws = tight.mechanism.law(data), tight.mechanism.law(neighbour)
+        for pair in (laws, laws[::-1]):
+            assert exact.delta(*pair, epsilon) == pytest.approx(float(tight.claim.delta(epsilon)), rel=1e-9, abs=1e-12)
+            assert exact.delta(*pair, 0.99 * epsilon) > tight.claim.delta(epsilon)
+            delta = claim_delta(tight.claim)
+            assert exact.delta(*pair, tight.epsilon) == pytest.approx(delta, rel=1e-6, abs=1e-12)
+            assert exact.delta(*pair, 0.99 * tight.epsilon) > delta
 
 
 @pytest.mark.parametrize("name", TIGHT)
 def test_false_alarms_and_bounds_above_the_truth_are_rare(name: str) -> None:
     tight = TIGHT[name]
-    mechanism = dpaudit.batched(tight.function)
     alarms = above_epsilon = above_parameter = 0
     for seed in range(AUDITS):
         result = dpaudit.audit(
-            mechanism, tight.claim, tight.pairs, samples=SAMPLES, alpha=ALPHA, seed=seed, shrink=False, until="budget"
+            tight.mechanism,
+            tight.claim,
+            tight.pairs,
+            samples=SAMPLES,
+            alpha=ALPHA,
+            seed=seed,
+            shrink=False,
+            until="budget",
         )
         assert result.samples <= SAMPLES
         assert (result.verdict is Verdict.VIOLATION) == (result.parameter_lower >= tight.claim.parameter)

@@ -1,0 +1,196 @@
+r"""What any audit could show with so many samples if it knew the two laws: the limit a bound is compared with.
+
+An e-process against epsilon-DP that sees n outputs of each side of a pair (P, Q) grows on average by at most
+
+    ``n G(epsilon),  G(epsilon) = min { KL(P, p) + KL(Q, q) : p <= c q, q <= c p },  c = e^epsilon``
+
+(Gruenwald, de Heide and Koolen 2024: the minimiser, the reverse information projection, gives the log-optimal e-variable).
+All events are in it at once, so no single event can do better. The largest epsilon with ``n G(epsilon) >= log(1/alpha)`` is
+what the best audit shows in a typical run: :func:`best_epsilon`.
+
+*The minimum.* With multipliers a, b for the two total masses, every outcome is on its own: where ``q/c <= p <= c q`` does not
+bind, ``p = P/a`` and ``q = Q/b``; where P is too heavy, ``q = (P + Q)/(a c + b)`` and ``p = c q``; where Q is, with the roles
+exchanged. Multiplying the conditions by p and q and adding up gives ``a + b = 2``, so the dual is a concave function of a alone,
+and for each a the ratios ``f = P/p``, ``h = Q/q`` are a bet. Only the log-ratio of an outcome enters, so laws come as cells.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import brentq, minimize_scalar
+
+from dpaudit import exact
+from dpaudit.exact.form import form_of
+from mechanisms._quadrature import log_laplace_cdf, log_laplace_density
+from mechanisms.broken.laplace import PrefixSum
+from mechanisms.composition import Composition
+from mechanisms.sparse_vector import SparseVector
+
+Floats: TypeAlias = NDArray[np.float64]
+
+CELLS = 4000
+DRAWS = 200_000
+LARGEST = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """Masses of cells of nearly constant log-ratio under the two laws."""
+
+    P: Floats
+    Q: Floats
+
+    @property
+    def log_ratio(self) -> Floats:
+        with np.errstate(divide="ignore"):
+            return np.log(self.P) - np.log(self.Q)
+
+
+def growth(cells: Cells, epsilon: float) -> float:
+    """G(epsilon): the least relative entropy to a pair that is epsilon-DP, per output of each side."""
+    c = math.exp(epsilon)
+    ratio = cells.log_ratio
+    share_P, share_Q = 1.0 / (1.0 + np.exp(-ratio)), 1.0 / (1.0 + np.exp(ratio))
+
+    def loss(a: float) -> float:
+        b = 2.0 - a
+        right, left = ratio > math.log(c * a / b), ratio < math.log(a / (b * c))
+        f = np.where(right, share_P * (a * c + b) / c, np.where(left, share_P * (a + b * c), a))
+        h = np.where(right, share_Q * (a * c + b), np.where(left, share_Q * (a + b * c) / c, b))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            gain = np.where(cells.P > 0.0, cells.P * np.log(f), 0.0) + np.where(cells.Q > 0.0, cells.Q * np.log(h), 0.0)
+        return -float(gain.sum())
+
+    found = minimize_scalar(loss, bounds=(1e-9, 2.0 - 1e-9), method="bounded", options={"xatol": 1e-10})
+    return max(-float(found.fun), -loss(1.0), 0.0)
+
+
+def best_epsilon(cells: Cells, samples: int, alpha: float) -> float:
+    """Largest epsilon that an audit which knows the laws refutes on average, with half of the samples on each side.
+
+    Randomised response with log-odds 1, 20 million samples:
+
+    >>> p = 1.0 / (1.0 + math.exp(-1.0))
+    >>> round(best_epsilon(Cells(np.array([p, 1 - p]), np.array([1 - p, p])), 20_000_000, 1e-3), 4)
+    0.9981
+    """
+    needed = math.log(1.0 / alpha) / (samples / 2)
+    if growth(cells, 0.0) <= needed:
+        return 0.0
+    if growth(cells, LARGEST) >= needed:
+        return math.inf
+    return float(brentq(lambda epsilon: growth(cells, epsilon) - needed, 0.0, LARGEST, xtol=1e-6))
+
+
+def best_on_pairs(mechanism: Any, pairs: Sequence[Any], samples: int, alpha: float, *, draws: int = DRAWS) -> float:
+    """The same on the best of several pairs, all samples spent there."""
+    rng = np.random.default_rng(0)
+    each = (cells_of(mechanism, data, neighbour, rng, draws) for data, neighbour in pairs)
+    return max(best_epsilon(cells, samples, alpha) for cells in each)
+
+
+def cells_of(mechanism: Any, data: Any, neighbour: Any, rng: np.random.Generator, draws: int = DRAWS) -> Cells:
+    """Cells of a pair: exact where the law is discrete, otherwise from draws whose log-ratio is exact.
+
+    An output x of the even mixture counts as ``P/(P + Q)`` for P and the rest for Q, which needs no luck in both counts.
+    """
+    if isinstance(mechanism, exact.HasLaw) and not _releases_values(mechanism):
+        laws = mechanism.law(data), mechanism.law(neighbour)
+        parts = [law.laws if isinstance(law, exact.Product) else (law,) for law in laws]
+        if all(isinstance(law, exact.Discrete) for part in parts for law in part):
+            return _discrete_cells(*parts)
+    drawn = [mechanism.sample(where, draws, rng) for where in (data, neighbour)]
+    ratio = np.concatenate([log_ratio(mechanism, data, neighbour, outputs) for outputs in drawn])
+    ratio.sort()
+    edges = np.unique(np.linspace(0, ratio.size, CELLS + 1).astype(int))[:-1]
+    with np.errstate(over="ignore"):
+        share = 1.0 / (1.0 + np.exp(-ratio))
+    P, Q = (np.add.reduceat(weight, edges) for weight in (share, 1.0 - share))
+    return Cells(P / P.sum(), Q / Q.sum())
+
+
+def _discrete_cells(laws: Sequence[exact.Law], others: Sequence[exact.Law]) -> Cells:
+    """Cells of independent discrete coordinates; those with the same law on both sides tell nothing."""
+    P = Q = np.ones(1)
+    for law, other in zip(laws, others, strict=True):
+        if law != other:
+            forms = form_of(law), form_of(other)
+            outcomes = {**forms[0].atoms, **forms[1].atoms}
+            more_P, more_Q = (np.exp([form.atoms.get(x, -math.inf) for x in outcomes]) for form in forms)
+            P, Q = np.outer(P, more_P).ravel(), np.outer(Q, more_Q).ravel()
+    return Cells(P, Q)
+
+
+def log_ratio(mechanism: Any, data: Any, neighbour: Any, outputs: Any) -> Floats:
+    """Exact log P/Q of every output."""
+    if isinstance(mechanism, Composition) and any(map(_releases_values, mechanism.mechanisms)):
+        width = len(data)
+        parts = [outputs[:, k * width : (k + 1) * width] for k in range(len(mechanism.mechanisms))]
+        each = [log_ratio(part, data, neighbour, out) for part, out in zip(mechanism.mechanisms, parts, strict=True)]
+        return np.asarray(np.sum(each, axis=0))
+    if _releases_values(mechanism):
+        return _log_ratio_of_values(mechanism, np.asarray(data), np.asarray(neighbour), outputs)
+    if isinstance(mechanism, PrefixSum):  # one to one with the noisy answers
+        laws, outputs = [mechanism.law_of_answers(x) for x in (data, neighbour)], np.diff(outputs, prepend=0.0, axis=1)
+        return np.asarray(laws[0].log_prob(outputs) - laws[1].log_prob(outputs))
+    if isinstance(mechanism, SparseVector):
+        return _per_pattern(mechanism, data, outputs) - _per_pattern(mechanism, neighbour, outputs)
+    return np.asarray(mechanism.law(data).log_prob(outputs) - mechanism.law(neighbour).log_prob(outputs))
+
+
+def _releases_values(mechanism: Any) -> bool:
+    if isinstance(mechanism, Composition):
+        return any(map(_releases_values, mechanism.mechanisms))
+    return isinstance(mechanism, SparseVector) and mechanism.release != "indicator"
+
+
+def _per_pattern(mechanism: SparseVector, data: Any, outputs: NDArray[Any]) -> Floats:
+    """Log-probability of every row of indicators; equal rows are looked up once."""
+    patterns, owner = np.unique(outputs.astype(np.int64), axis=0, return_inverse=True)
+    return np.asarray(mechanism.law(data).log_prob([tuple(row) for row in patterns.tolist()]))[owner.ravel()]
+
+
+def _log_ratio_of_values(mechanism: SparseVector, data: Floats, neighbour: Floats, outputs: Floats) -> Floats:
+    """A hit's value has a density of its own; what else it tells is the pattern, or a bound on the noisy threshold."""
+    hit = ~np.isnan(outputs)
+    scale = mechanism.value_scale or mechanism.query_scale
+    with np.errstate(invalid="ignore"):
+        values = np.abs(outputs - neighbour) - np.abs(outputs - data)
+    ratio = np.where(hit, values, 0.0).sum(axis=1) / scale
+    before = np.cumsum(hit, axis=1) - hit
+    ended = before >= (mechanism.hits or data.size + 1)
+    patterns, owner = np.unique(np.where(ended, -1, hit), axis=0, return_inverse=True)
+    owner = owner.ravel()
+    if mechanism.release == "fresh value":
+        told = replace(mechanism, release="indicator", value_scale=0.0)
+        return np.asarray(ratio + (_per_pattern(told, data, patterns) - _per_pattern(told, neighbour, patterns))[owner])
+    lowest = np.where(hit, outputs, np.inf).min(axis=1)
+    for number, pattern in enumerate(patterns):
+        rows = owner == number
+        misses = tuple(np.flatnonzero(pattern == 0).tolist())
+        for answers, sign in ((data, 1.0), (neighbour, -1.0)):
+            grid, log_integral = _threshold_below(mechanism, tuple(answers[list(misses)].tolist()))
+            ratio[rows] += sign * np.interp(np.minimum(lowest[rows], grid[-1]), grid, log_integral)
+    return np.asarray(ratio)
+
+
+@lru_cache(maxsize=1024)
+def _threshold_below(mechanism: SparseVector, missed: tuple[float, ...]) -> tuple[Floats, Floats]:
+    """Log of P(noisy threshold <= x, all of these answers missed) on a fine grid of x."""
+    reach = 40.0 * max(mechanism.threshold_scale, mechanism.query_scale)
+    grid = np.linspace(mechanism.threshold - reach, mechanism.threshold + reach, 160_001)
+    log_density = log_laplace_density(grid - mechanism.threshold, mechanism.threshold_scale)
+    for answer in missed:
+        log_density += log_laplace_cdf(grid - answer, mechanism.query_scale)
+    density = np.exp(log_density)
+    # Below the grid the integrand is one exponential, whose integral is its end times its length.
+    rate = 1.0 / mechanism.threshold_scale + len(missed) / mechanism.query_scale
+    steps = (density[1:] + density[:-1]) / 2.0 * np.diff(grid)
+    return grid, np.log(density[0] / rate + np.concatenate([[0.0], np.cumsum(steps)]))

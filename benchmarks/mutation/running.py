@@ -1,0 +1,150 @@
+"""Judge and audit every mutant, and say what was caught."""
+
+from __future__ import annotations
+
+import functools
+import math
+import time
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import dpaudit
+from benchmarks.mutation.judging import judge
+from benchmarks.mutation.mutants import Litter, litter, pool_of
+from benchmarks.mutation.subjects import subjects
+from benchmarks.tables import WORKERS, Column, Row, Table, mapper
+from dpaudit import Verdict
+from dpaudit.errors import MechanismError
+from dpaudit.validation import shorten
+
+SAMPLES = 300_000
+ALPHA = 1e-6
+EXPOSED = 60_000  # samples with which the best event on the best pair would expose a mutant that has to be caught
+SHARE = 0.95
+QUICK = 3
+REFUSED = "REFUSED"
+
+
+def rows_of(task: tuple[int, int, int]) -> list[Row]:
+    """Judge and audit all mutants of one mechanism, the reference itself first."""
+    number, samples, seed = task
+    made = _litter(number)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a mutant may divide by zero; that is its output
+        return [row_of(made, place, samples, seed) for place in range(len(made.mutants))]
+
+
+@functools.cache
+def _litter(number: int) -> Litter:
+    return litter(subjects()[number])
+
+
+def row_of(made: Litter, place: int, samples: int, seed: int) -> Row:
+    """The truth about one mutant, and the verdict of one audit."""
+    mutant, subject = made.mutants[place], made.subject
+    truth = judge(mutant, made.claim, subject, pool_of(subject))
+    begin = time.process_time()
+    row: Row = {
+        "mechanism": subject.name,
+        "mutation": mutant.name,
+        "epsilon": truth.epsilon,
+        "harmful": truth.harmful,
+        "needs": truth.samples,
+        "event": None if truth.event is None else [truth.event.p, truth.event.q],
+        "pair": [shorten(side, 200) for side in truth.pair],
+    }
+    try:
+        result = dpaudit.audit(
+            mutant.mechanism, made.claim, subject.neighbours(),
+            samples=samples, alpha=ALPHA, seed=seed, shrink=False, progress=False, name=f"{subject.name}: {mutant.name}",
+        )  # fmt: skip
+        row |= {"verdict": result.verdict.value, "used": result.samples, "pairs tried": result.pairs}
+        row["log-wealth"] = max((wealth for _, wealth in result.trajectory), default=0.0)
+        if result.witness is not None:
+            row["witness"] = [shorten(side, 200) for side in (result.witness.data, result.witness.neighbour)]
+    except MechanismError as error:
+        row |= {"verdict": REFUSED, "used": 0, "said": str(error).splitlines()[0]}
+    row["cpu"] = time.process_time() - begin
+    return row | judged(row)
+
+
+def judged(row: Row) -> Row:
+    """What the rule says of a row: caught, missed, out of reach, passed; false alarms are faults."""
+    caught = row["verdict"] in (Verdict.VIOLATION.value, REFUSED)
+    if not row["harmful"]:
+        fault = {"fault": f"{row['mechanism']}, {row['mutation']}: harmless, and flagged"} if caught else {}
+        return {"outcome": "FALSE ALARM" if caught else "harmless"} | fault
+    if caught:
+        return {"outcome": "caught"}
+    return {"outcome": "MISSED" if row["needs"] <= EXPOSED else "out of reach"}
+
+
+def score(rows: list[Row]) -> Row:
+    """The rule: of the harmful mutants that the best event would expose, the share that was caught."""
+    exposable = [row for row in rows if row["harmful"] and row["needs"] <= EXPOSED]
+    counts = Counter(row["outcome"] for row in rows)
+    caught = sum(row["outcome"] == "caught" for row in exposable)
+    total: Row = {
+        "mutants": len(rows),
+        "harmful": sum(row["harmful"] for row in rows),
+        "exposable": len(exposable),
+        "caught": caught,
+        "refused": sum(row["verdict"] == REFUSED for row in exposable),
+        "share": caught / len(exposable) if exposable else math.nan,
+        "beyond": counts["caught"] - caught,
+        "false alarms": counts["FALSE ALARM"],
+    }
+    if total["share"] < SHARE:
+        total["fault"] = f"{total['share']:.1%} of the exposable mutants are caught; {SHARE:.0%} are required"
+    return total
+
+
+COLUMNS = (
+    Column("mutation", "mutation", "<72"),
+    Column("epsilon", "exact epsilon", ">.4f"),
+    Column("needs", "best event needs", ">,.0f"),
+    Column("verdict", "verdict", "<18"),
+    Column("used", "samples used", ">,d"),
+    Column("outcome", "outcome", "<12"),
+)
+
+
+def run(
+    *, quick: bool, samples: int | None = None, seed: int = 0, names: tuple[str, ...] = (), workers: int = WORKERS
+) -> Iterator[Table]:
+    """All mutants; in quick mode those of the first three mechanisms. ``names`` picks mechanisms by name."""
+    budget = samples or SAMPLES
+    chosen = [number for number, subject in enumerate(subjects()) if not names or subject.name in names]
+    chosen = chosen[:QUICK] if quick else chosen
+    rows: list[Row] = []
+    with mapper(workers) as spread:
+        for measured in spread(rows_of, [(number, budget, seed) for number in chosen]):
+            rows += measured
+            yield Table(
+                title=f"Mutants of {measured[0]['mechanism']}", columns=COLUMNS, rows=measured,
+                note=f"Claimed epsilon 1; audits of {budget:,} samples at alpha {ALPHA:g}, pairs searched.",
+            )  # fmt: skip
+    missed = [row for row in rows if row["outcome"] in ("MISSED", "out of reach")]
+    yield Table(
+        title="Not caught", columns=(Column("mechanism", "mechanism", "<28"), *COLUMNS),
+        rows=sorted(missed, key=lambda row: row["needs"]),
+        note="With the samples, of both sides, that the best event on the best pair needs for power 0.99 at that alpha.",
+    )  # fmt: skip
+    yield _score_table([score(rows)])
+
+
+def _score_table(rows: list[Any]) -> Table:
+    headings = {
+        "mutants": "mutants",
+        "harmful": "harmful",
+        "exposable": f"exposable with {EXPOSED:,}",
+        "caught": "of these caught",
+        "refused": "by refusal",
+        "share": "share",
+        "beyond": "caught beyond",
+        "false alarms": "false alarms",
+    }
+    columns = tuple(Column(key, text, ">.1%" if key == "share" else ">,d") for key, text in headings.items())
+    return Table(title="Score", columns=columns, rows=rows)

@@ -1,0 +1,123 @@
+"""False alarms, and lower bounds above the truth, among many audits of mechanisms that keep their claim with equality.
+
+Every audit runs to the end of its budget, all looks included: wealth that once passed the threshold counts, and so does
+the best bound of all looks. Then what is drawn does not depend on alpha, and neither does the wealth; the threshold
+rises as alpha falls. So an audit that raises no alarm at the largest alpha raises none at a smaller one, and its bound at
+a smaller alpha is no larger: only the audits with something to tell are run again at the smaller ones. Every hundredth
+is run at all of them anyway, and must agree.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import dpaudit
+from benchmarks.tables import WORKERS, Column, Row, Table, mapper
+from dpaudit import Verdict
+from mechanisms.tight import Tight, tight_mechanisms
+
+ALPHAS = (0.1, 0.05, 0.01)
+CONFIDENCE = 0.999
+AT_A_TIME = 20
+CHECK_EVERY = 100
+WHERE = ("given", "searched")
+KINDS = ("alarms", "epsilon above", "parameter above")
+
+
+def events(tight: Tight, where: str, seed: int, samples: int, alpha: float) -> tuple[frozenset[str], Any]:
+    """What must be rare that happened in one audit, and the course of its wealth."""
+    result = dpaudit.audit(
+        tight.mechanism,
+        tight.claim,
+        tight.everywhere() if tight.everywhere and where == "searched" else tight.pairs,
+        samples=samples, alpha=alpha, seed=seed, until="budget", shrink=False,
+    )  # fmt: skip
+    happened = {
+        "alarms": result.verdict is Verdict.VIOLATION,
+        "epsilon above": result.epsilon_lower > tight.epsilon * (1.0 + 1e-12),
+        "parameter above": result.parameter_lower > tight.claim.parameter * (1.0 + 1e-12),
+    }
+    return frozenset(kind for kind, true in happened.items() if true), result.trajectory
+
+
+def one_audit(tight: Tight, where: str, seed: int, samples: int) -> list[tuple[str, float]]:
+    """The rare events of one seed, each with the alpha at which it happened."""
+    first, course = events(tight, where, seed, samples, ALPHAS[0])
+    seen = [(kind, ALPHAS[0]) for kind in first]
+    if first or seed % CHECK_EVERY == 0:
+        for alpha in ALPHAS[1:]:
+            now, again = events(tight, where, seed, samples, alpha)
+            if again != course or not now <= first:
+                raise AssertionError(f"{tight.name}, seed {seed}: the course of an audit depends on alpha={alpha}")
+            seen += [(kind, alpha) for kind in now]
+    return seen
+
+
+def several(task: tuple[int, str, Sequence[int], int]) -> Counter[tuple[str, float]]:
+    """Counts over the seeds of one task."""
+    number, where, seeds, samples = task
+    tight = tight_mechanisms()[number]
+    return Counter(itertools.chain.from_iterable(one_audit(tight, where, seed, samples) for seed in seeds))
+
+
+def interval(count: int, trials: int) -> tuple[float, float]:
+    """Exact (Clopper-Pearson) two-sided interval for a probability."""
+    from statsmodels.stats.proportion import proportion_confint
+
+    low, high = proportion_confint(count, trials, alpha=1.0 - CONFIDENCE, method="beta")
+    return float(low), float(high)
+
+
+def judged(name: str, where: str, alpha: float, audits: int, counts: Counter[tuple[str, float]]) -> Row:
+    """One row: shares, the interval of the largest, and whether it is compatible with alpha."""
+    row: Row = {"mechanism": name, "pairs": where, "alpha": alpha, "audits": audits}
+    row |= {kind: counts[kind, alpha] for kind in KINDS}
+    largest = max(counts[kind, alpha] for kind in KINDS)
+    low, high = interval(largest, audits)
+    row |= {"share": largest / audits, "low": low, "high": high}
+    row["verdict"] = "ok" if largest <= alpha * audits else "within error" if low <= alpha else "ABOVE ALPHA"
+    if low > alpha:
+        row["fault"] = f"{name}, pairs {where}: {largest} of {audits} audits at alpha={alpha}, more than chance allows"
+    return row
+
+
+def rows(*, audits: int, samples: int, where: Sequence[str], workers: int) -> Iterator[Row]:
+    """Every mechanism, pairs given and searched, at every alpha."""
+    with mapper(workers) as spread:
+        for number, tight in enumerate(tight_mechanisms()):
+            for place in where:
+                if place == "searched" and tight.everywhere is None:
+                    continue
+                batches = [range(first, min(first + AT_A_TIME, audits)) for first in range(0, audits, AT_A_TIME)]
+                tasks = [(number, place, seeds, samples) for seeds in batches]
+                counts: Counter[tuple[str, float]] = sum(spread(several, tasks), Counter())
+                for alpha in ALPHAS:
+                    yield judged(tight.name, place, alpha, audits, counts)
+
+
+def run(
+    *, quick: bool, audits: int | None = None, samples: int | None = None, workers: int = WORKERS
+) -> Iterator[Table]:
+    """2,000 audits of 5,000 samples each; in quick mode 200 of 700, on the pairs given."""
+    audits = audits or (200 if quick else 2000)
+    samples = samples or (700 if quick else 5000)
+    yield Table(
+        title=f"Soundness: {audits:,} audits of {samples:,} samples of each tight mechanism",
+        note=f"Share: the most frequent of the three, with its exact {CONFIDENCE:.1%} interval; it may not exceed alpha.",
+        columns=(
+            Column("mechanism", "mechanism", "<28"),
+            Column("pairs", "pairs", "<8"),
+            Column("alpha", "alpha", ">5g"),
+            Column("alarms", "false alarms"),
+            Column("epsilon above", "epsilon_lower > truth"),
+            Column("parameter above", "parameter_lower > truth"),
+            Column("share", "share", ">7.4f"),
+            Column("low", "from", ">7.4f"),
+            Column("high", "to", ">7.4f"),
+            Column("verdict", "verdict", "<11"),
+        ),
+        rows=rows(audits=audits, samples=samples, where=WHERE[:1] if quick else WHERE, workers=workers),
+    )
