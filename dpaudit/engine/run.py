@@ -46,6 +46,8 @@ from dpaudit.validation import shorten
 from dpaudit.values import fingerprint
 
 PROBE_CHARGE = 264
+MOST_PROBED = 16  # pairs: on many a mechanism says the same whatever it draws
+MOST_FOR_PROBES = 0.05  # share of the samples
 FEWEST_FOR_A_PROBE = 1000  # smaller budgets are spent on the audit alone
 FIRST_PROPOSALS = 20_000  # samples after which promising pairs are edited,
 PROPOSE_EVERY = 1.7  # again at every multiple by this factor,
@@ -105,7 +107,7 @@ class Run:
 
     def _phase(self, pairs: Sequence[Pair]) -> StoppedBy:
         try:
-            self._probe(pairs[0])
+            self._probe(pairs)
             return self._loop()
         except (KeyboardInterrupt, TimedOut) as cause:  # in the probe, or while a round was being settled
             return self._cut_short(cause)
@@ -141,20 +143,25 @@ class Run:
         self.crossed = False  # the wealth against the claim has passed the threshold
         self.refuted = False
 
-    def _probe(self, pair: Pair) -> None:
+    def _probe(self, pairs: Sequence[Pair]) -> None:
+        """Look for shared random state on the first pairs, until the outputs of one vary enough to tell."""
         if self.options.samples < FEWEST_FOR_A_PROBE:
             return
         deadline = None if self.options.seconds is None else self.started + 0.1 * self.options.seconds
-        try:
-            found = probe(self.sampler, pair.data, pair.neighbour, self.entropy, deadline)
-        except OutOfTime:
-            self.messages.append("Calls are too slow for a probe of shared random state; none was made.")
-            return
-        self.reproducible = found.reproducible
-        self.crew.reproducible = found.reproducible and found.telling
-        self.raised_in_probe = found.raised
-        self.drawn += PROBE_CHARGE  # a fixed amount: how much was drawn depends on the clock
-        self._check_untouched(pair)
+        for number, pair in enumerate(pairs[:MOST_PROBED]):
+            try:
+                found = probe(self.sampler, pair.data, pair.neighbour, self.entropy, deadline)
+            except OutOfTime:
+                if number == 0:
+                    self.messages.append("Calls are too slow for a probe of shared random state; none was made.")
+                return
+            self.reproducible = found.reproducible
+            self.crew.reproducible = found.reproducible and found.telling
+            self.raised_in_probe = found.raised
+            self.drawn += PROBE_CHARGE  # a fixed amount: how much was drawn depends on the clock
+            self._check_untouched(pair)
+            if found.telling or self.drawn > MOST_FOR_PROBES * self.options.samples:
+                return
 
     def _check_untouched(self, pair: Pair) -> None:
         if fingerprint(tuple(pair)) != self.prints[id(pair)]:

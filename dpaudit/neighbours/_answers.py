@@ -85,8 +85,8 @@ def answers(
         named = [direction for direction in last if direction[-1] == 0.0]  # the answer named may also stand last
         yield from (pair(low + sensitivity, sensitivity * direction) for direction in (*patterns, *named))
         middle = 0.5 * (low + high)
-        for level in (min(max(0.0, low), high), float(np.rint(middle)) if integral else middle):
-            yield from (pair(level, sensitivity * direction) for direction in last)  # where thresholds often lie
+        for place in (min(max(0.0, low), high), float(np.rint(middle)) if integral else middle):
+            yield from (pair(place, sensitivity * direction) for direction in last)  # where thresholds often lie
         ends = np.full(length, float(high))
         ends[-1] = low
         for level in (ends, low + high - ends, float(high)):

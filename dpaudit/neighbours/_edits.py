@@ -28,9 +28,9 @@ def row_edits(
     """Return a function that makes one random change to a pair, or None where its rows cannot be read.
 
     It drops a shared row, adds one again, makes all shared rows alike, or puts a corner row, or one that the strategy draws,
-    in the place of a row. The
-    data sets share between ``fewest`` and ``most`` rows; a change that would leave this range gives None. Rows in
-    ``kept`` that differ between the two data sets stay, and are not copied into the shared ones.
+    in the place of a row. The data sets share between ``fewest`` and ``most`` rows; a change that would leave this
+    range gives None. Rows in ``kept`` that differ between the two data sets stay, and are not copied into the
+    shared ones.
     """
     if not readable(build):
         return None
@@ -41,6 +41,7 @@ def row_edits(
         free = [(side, 0) for side in sides if side and fingerprint(side[0]) not in fixed]
         known = [*shared, *(side[at] for side, at in free)]
         corners = rows_of(build(corner_rows(rows).all))
+        fresh = rows_of(build(list(ordinary_rows(rows)))) or corners
 
         def one_of(options: list[Any]) -> Any:
             return options[int(rng.integers(len(options)))]
@@ -51,11 +52,10 @@ def row_edits(
             case 1 if known:
                 shared.insert(int(rng.integers(len(shared) + 1)), one_of(known))
             case 2:
-                shared[:] = [one_of([*known, *corners])] * len(shared)
+                shared[:] = [one_of(one_of([known or corners, corners, fresh]))] * len(shared)
             case 3 if known:
                 target, at = one_of([*((shared, at) for at in range(len(shared))), *free])
-                drawn = rows_of(build(list(ordinary_rows(rows)))) if rng.integers(2) else []
-                target[at] = one_of(drawn or corners)
+                target[at] = one_of(one_of([corners, fresh]))
         if not fewest <= len(shared) <= most:
             return None
         place = min(place, len(shared))

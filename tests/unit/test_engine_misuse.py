@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import dpaudit
 from dpaudit import ApproxDP, InvalidArgument, PureDP, Relation, neighbours
-from dpaudit.errors import RelationMismatch
+from dpaudit.errors import MechanismError, RelationMismatch
 
 PAIR = [([], [1])]
 
@@ -148,3 +148,20 @@ def test_claims_at_the_ends_of_the_floats() -> None:
         assert 0.0 <= result.epsilon_lower < float("inf")
         assert str(result)
         assert dpaudit.Result.from_dict(result.to_dict()) == result
+
+
+def test_a_fixed_seed_is_refused_though_the_first_pairs_do_not_show_it() -> None:
+    """Far from its threshold the mechanism says the same whatever it draws, so that equal sequences tell nothing there."""
+
+    def same_seed_in_every_call(answers: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
+        noisy = answers + np.random.default_rng(7).laplace(size=(size, answers.size))
+        return np.where((noisy > 0.0).any(axis=1), (noisy > 0.0).argmax(axis=1), -1)
+
+    with pytest.raises(MechanismError, match="two different seeds"):
+        dpaudit.audit(
+            dpaudit.batched(same_seed_in_every_call),
+            PureDP(1.0),
+            neighbours.answers(6, -30, 30),
+            samples=100_000,
+            seed=0,
+        )
