@@ -125,26 +125,38 @@ def _words(array: NDArray[Any]) -> Encoded | None:
 
 def _alike(words: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Number the distinct rows of words: the number of each row, and one row for each number."""
-    letter: type[np.unsignedinteger[Any]] = np.uint32 if words.dtype.kind == "U" else np.uint8
-    letters = np.ascontiguousarray(words).view(letter).reshape(len(words), -1)
-    keys = np.zeros(len(words), dtype=np.uint64)
-    with np.errstate(over="ignore"):
-        for column in letters.T:
-            keys ^= column.astype(np.uint64)
-            keys *= _ODD
-            keys ^= keys >> np.uint64(29)
-    # Few words differ in some 16 bits of their keys, so that a table finds them without sorting.
-    for shift in (48, 32, 16) if len(words) >= WORTH_A_TABLE else ():
-        slot = (keys >> np.uint64(shift)).astype(np.uint16)
-        one = np.zeros(1 << 16, np.intp)
+    words = np.ascontiguousarray(words)
+    keys = _row_keys(words.view(np.uint8).reshape(len(words), -1))
+    # Few words differ in some bits of their keys, so that a table finds them without sorting.
+    for shift in (52, 40, 28) if len(words) >= WORTH_A_TABLE else ():
+        slot = (keys >> np.uint64(shift)).astype(np.uint16) & np.uint16(SLOTS - 1)
+        one = np.zeros(SLOTS, np.intp)
         one[slot] = np.arange(len(words))
         if (keys == keys[one][slot]).all():
-            used = np.zeros(1 << 16, bool)
+            used = np.zeros(SLOTS, bool)
             used[slot] = True
-            number = np.cumsum(used) - 1
-            return number[slot], one[used]
+            return (np.cumsum(used) - 1)[slot], one[used]
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
     return place.reshape(-1), first
+
+
+def _row_keys(rows: NDArray[np.uint8]) -> Codes:
+    """A 64-bit key of each row of bytes: a polynomial in its words of eight bytes, mixed at the end."""
+    count, width = rows.shape
+    keys = np.zeros(count, dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for start in range(0, width, 8):
+            keys *= _ODD
+            if start + 8 <= width:
+                keys += np.ndarray((count,), np.uint64, rows, start, (width,))
+            else:
+                rest = np.zeros((count, 8), np.uint8)
+                rest[:, : width - start] = rows[:, start:]
+                keys += rest.view(np.uint64)[:, 0]
+        keys ^= keys >> np.uint64(32)
+        keys *= _ODD
+        keys ^= keys >> np.uint64(29)
+    return keys
 
 
 def _shortened(label: str) -> str:
@@ -334,6 +346,7 @@ def digest(text: str) -> int:
 
 
 WORTH_A_TABLE = 8192
+SLOTS = 4096
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
