@@ -50,7 +50,7 @@ LEARN = 0.03  # share of the budget after which a bound on a single pair starts 
 CONVINCING = 3.0  # log-wealth of a pair
 DOUBT = 3.0  # standard errors: a pair that was unlucky at first is looked at again
 HOPE = 10.0  # doubt about the epsilon of a pair after one output, for events of a few percent
-ANCHORS_AT_ONCE = 16
+ANCHORS_AT_ONCE = 12
 NEGLIGIBLE = 10.0  # so much less log-wealth than the richest pair adds nothing
 MOST_RELEVANT = 8
 
