@@ -68,7 +68,7 @@ class Raster:
             return None
         raster = cls(low, inverse_width, np.empty(0, np.intp))
         bins = np.unique(np.ceil(raster.place(edges)).astype(np.intp))
-        bins = bins[bins > 0]
+        bins = bins[(bins > 0) & (bins < BINS)]
         if bins.size < KEPT_CUTS * edges.size:
             return None
         # The smallest float in each bin, by bisection over floats in their order.
