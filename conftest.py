@@ -1,5 +1,7 @@
 """Settings of this repository's own tests."""
 
+import signal
+
 from hypothesis import settings
 
 pytest_plugins = ["pytester"]
@@ -7,3 +9,7 @@ pytest_plugins = ["pytester"]
 # Tests that find something new on a Tuesday help nobody to bisect; searching longer is for the benchmarks.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
+
+# A job in the background of a shell is started with SIGINT ignored, and so would be all processes of the tests.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
