@@ -6,7 +6,6 @@ The limits are promises of the project; the pair is given first, and then search
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,60 +13,35 @@ import pytest
 from hypothesis import strategies as st
 
 import dpaudit
+from benchmarks.detection import ALPHA, ONE, PROMISES, SEARCHING, Promise, samples_to_detect
 from dpaudit import PureDP, Verdict, neighbours
-from mechanisms.broken.gaussian import HalvedVariance
-from mechanisms.broken.laplace import MisscaledLaplace, OccasionallyRaw
-from mechanisms.broken.noisy_max import NoisyMaxValue
-from mechanisms.broken.sparse_vector import svt5
+from mechanisms.broken.laplace import MisscaledLaplace
 
-ALPHA = 1e-6
 SEEDS = 5
+SEEDS_OF_SEARCH = {name: 3 if promise.limit > 10_000 else SEEDS for name, promise in PROMISES.items()}
+by_bug = pytest.mark.parametrize("name", PROMISES)
 
 
-@dataclass(frozen=True)
-class Bug:
-    mechanism: Any
-    pair: tuple[Any, Any]
-    limit: int
-    seeds: int = SEEDS  # of the search
-
-
-ONE = (np.array([0.0]), np.array([1.0]))
-BUGS = {
-    "Laplace at half scale": Bug(MisscaledLaplace(1.0, 0.5), ONE, 1500),
-    "Laplace at 0.9 of its scale": Bug(MisscaledLaplace(1.0, 0.9), ONE, 40_000, seeds=3),
-    "noisy max by value": Bug(NoisyMaxValue(1.0), (np.zeros(5), np.ones(5)), 100_000),
-    "SVT without query noise": Bug(
-        svt5(epsilon=1.0, threshold=1.0), (np.array([0.0, 1.0] * 2), np.array([1.0, 0.0] * 2)), 1500
-    ),
-    "Gaussian with half its variance": Bug(HalvedVariance(1.0, 1e-2), ONE, 15_000, seeds=3),
-    "a raw release once in 1,000": Bug(OccasionallyRaw(1.0), ONE, 100_000, seeds=3),
-}
-by_bug = pytest.mark.parametrize("name", BUGS)
-
-
-def median_samples(bug: Bug, where: Any, *, budget: int, seeds: int) -> float:
+def median_samples(promise: Promise, where: Any, *, budget: int, seeds: int) -> float:
     """Median number of outputs at the violation; infinite where it was not found."""
-    needed = []
-    for seed in range(seeds):
-        result = dpaudit.audit(
-            bug.mechanism, bug.mechanism.claim, where, samples=budget, alpha=ALPHA, seed=seed, shrink=False
-        )
-        needed.append(result.samples if result.verdict is Verdict.VIOLATION else math.inf)
-    return float(np.median(needed))
+    mechanism = promise.mechanism
+    return float(
+        np.median([samples_to_detect(mechanism, mechanism.claim, where, budget, seed) for seed in range(seeds)])
+    )
 
 
 @by_bug
 def test_with_the_pair_given(name: str) -> None:
-    bug = BUGS[name]
-    assert median_samples(bug, [bug.pair], budget=2 * bug.limit, seeds=SEEDS) <= bug.limit
+    promise = PROMISES[name]
+    assert median_samples(promise, [promise.pair], budget=2 * promise.limit, seeds=SEEDS) <= promise.limit
 
 
 @by_bug
 def test_with_the_pair_searched(name: str) -> None:
-    bug = BUGS[name]
-    where = neighbours.answers(len(bug.pair[0]), -10, 10)
-    assert median_samples(bug, where, budget=15 * bug.limit, seeds=bug.seeds) <= 10 * bug.limit
+    promise = PROMISES[name]
+    where = neighbours.answers(len(promise.pair[0]), -10, 10)
+    budget = 15 * promise.limit
+    assert median_samples(promise, where, budget=budget, seeds=SEEDS_OF_SEARCH[name]) <= SEARCHING * promise.limit
 
 
 # One bug for each kind of event, small budgets: nothing in the portfolio may be missing.
