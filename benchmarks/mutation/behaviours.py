@@ -19,6 +19,8 @@ from dpaudit.exact.form import canonical
 Data = Any
 Where = Literal["first", "last", "all"]
 
+RELEASES = 200  # of one call, that are looked at together where they are not independent
+
 
 @dataclass(frozen=True, slots=True)
 class Mechanism:
@@ -193,9 +195,10 @@ def same_noise(mechanism: Any, raw: Callable[[Data], Any]) -> Mechanism:
     return Mechanism(draw, law)
 
 
-def same_seed(mechanism: Any, raw: Callable[[Data], Any]) -> Mechanism:
-    """Every call seeds its generator alike. Who knows the seed takes the noise off: the law is that of the true value."""
-    return Mechanism(
-        lambda data, size, _rng: mechanism.sample(data, size, np.random.default_rng(20)),
-        lambda data: certain(raw(data)),
-    )
+def same_seed(mechanism: Any) -> Mechanism:
+    """Every call seeds its generator alike: what a call returns is a function of the data, and that is its law."""
+
+    def draw(data: Data, size: int, _rng: np.random.Generator) -> Any:
+        return mechanism.sample(data, size, np.random.default_rng(20))
+
+    return Mechanism(draw, lambda data: certain(np.ravel(draw(data, RELEASES, np.random.default_rng(0))).tolist()))

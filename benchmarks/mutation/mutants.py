@@ -95,7 +95,7 @@ def litter(subject: Subject) -> Litter:
 
     for name, make in _by_behaviour(subject, pairs):
         offer(name, make)
-    offer("same seed in every call", lambda: b.same_seed(subject.scaled(1.0), subject.raw), refused=True)
+    offer("same seed in every call", lambda: b.same_seed(subject.scaled(1.0)), refused=True)
     for name, make in subject.others:
         offer(name, make)
     variants = [(text, partial(build, made)) for target, build in subject.targets for text, made in rewritten(target)]

@@ -345,8 +345,8 @@ def _sparse_vector(make: Any) -> Subject:
         return replace(noise, hits=hits)
 
     return Subject(
-        name=f"{make.__name__}-two-hits", scaled=of, neighbours=reference.six_answers, levels=(0.0, 4.0, 10.0),
-        raw=lambda data: _first_hits(data, 0.0, 2),
+        name=f"{make.__name__}-two-hits", scaled=of, neighbours=reference.six_answers, levels=(0.0, 4.0),
+        climbs=4, raw=lambda data: _first_hits(data, 0.0, 2),
         targets=((Target((make,)), lambda made: made(epsilon=1.0, threshold=0.0, hits=2)),),
         others=tuple((f"stops after {hits} hits", functools.partial(of, 1.0, hits)) for hits in (1, 3, None)),
     )  # fmt: skip
@@ -360,7 +360,7 @@ def _quantiles() -> list[Subject]:
         design = ("epsilon_per_quantile", "noise_scales", "searches")
         keywords = make.keywords
         return Subject(
-            name=name, scaled=lambda f: make(1.0 / f), neighbours=where, rows=True,
+            name=name, scaled=lambda f: make(1.0 / f), neighbours=where, rows=True, pool=24, climbs=3,
             raw=lambda data: _true_quantiles(make(1.0), data),
             targets=((Target((HistogramDesign, HistogramMethod), design), lambda made: made(1.0, **keywords)),),
         )  # fmt: skip
