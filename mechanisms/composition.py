@@ -8,6 +8,7 @@ approximate claims add too; squares of mu and rho add.
 
 from __future__ import annotations
 
+import itertools
 import math
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -65,8 +66,13 @@ class Composition:
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """Return ``size`` rows of all outputs."""
         check_draw(size, rng)
-        parts = [np.asarray(mechanism.sample(data, size, rng)) for mechanism in self.mechanisms]
-        return np.column_stack(parts)
+        parts = []
+        for _, same in itertools.groupby(self.mechanisms, key=id):
+            # Outputs are independent: one mechanism n times is one run for n times as many, already side by side.
+            copies = list(same)
+            outputs = np.asarray(copies[0].sample(data, size * len(copies), rng))
+            parts.append(outputs.reshape(size, len(copies) * math.prod(outputs.shape[1:])))
+        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
     def law(self, data: Any) -> exact.Law:
         """Product of the parts' laws; those that are products themselves are laid side by side."""

@@ -18,7 +18,7 @@ from dpaudit import exact
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
 from dpaudit.validation import check_count, check_positive
-from mechanisms._common import Query, answer_of, check_draw, whole_numbers
+from mechanisms._common import Query, answer_of, check_draw, place, whole_numbers
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def draw_truncated_geometric(
     """Draw GeoSample by comparing one uniform integer with the cumulative weights."""
     check_draw(size, rng)
     steps = np.array(truncated_geometric_steps(bits, largest, _count(largest, data)), dtype=np.int64)
-    return np.searchsorted(steps, rng.integers(1, steps[-1], size, endpoint=True), side="left")
+    return place(steps[:-1], rng.integers(1, steps[-1], size, endpoint=True), "left")
 
 
 def truncated_geometric_law(bits: int, largest: int, data: Any) -> exact.Law:

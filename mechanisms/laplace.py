@@ -16,9 +16,9 @@ import numpy as np
 from dpaudit import exact
 from dpaudit.claims import PureDP, Relation
 from dpaudit.validation import check_choice, check_positive
-from mechanisms._common import Floats, Query, answer_of, check_draw
+from mechanisms._common import Floats, Query, answer_of, check_draw, laplace_noise
 
-METHODS = ("numpy", "inverse-cdf")
+METHODS = ("numpy", "inverse-cdf", "signed-exponential")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +36,9 @@ class LaplaceMechanism:
     relation : Relation
         The neighbouring relation for which the sensitivity was computed. Counts of a histogram have sensitivity 1 under
         addition and removal but 2 under substitution (theory R1), so it is part of the claim.
-    method : {"numpy", "inverse-cdf"}
-        numpy's own draw, or the inverse distribution function printed in the notes.
+    method : {"numpy", "inverse-cdf", "signed-exponential"}
+        numpy's own draw, the inverse distribution function printed in the notes, or an exponential variable with a
+        random sign, which is the fastest. One law, three ways to round it to doubles.
 
     >>> import numpy as np
     >>> count = LaplaceMechanism(epsilon=0.5, query=len, relation=Relation.ADD_REMOVE)
@@ -80,7 +81,12 @@ class LaplaceMechanism:
 def add_laplace(answer: Floats, scale: float, size: int, rng: np.random.Generator, *, method: str = "numpy") -> Floats:
     """Return ``size`` copies of ``answer``, each with fresh Laplace noise on every coordinate."""
     shape = (size, *answer.shape)
-    noise = rng.laplace(0.0, scale, shape) if method == "numpy" else inverse_cdf_laplace(rng.random(shape), scale)
+    if method == "numpy":
+        noise = rng.laplace(0.0, scale, shape)
+    elif method == "inverse-cdf":
+        noise = inverse_cdf_laplace(rng.random(shape), scale)
+    else:
+        noise = laplace_noise(scale, shape, rng)
     noise += answer
     return noise
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpaudit import exact
 from dpaudit.claims import PureDP, Relation
 from dpaudit.validation import check_choice, check_positive
-from mechanisms._common import Floats, answers_of, check_draw, chunks
+from mechanisms._common import Floats, answers_of, check_draw, chunks, laplace_noise
 from mechanisms._quadrature import integrate, log_laplace_cdf, log_laplace_density, panels
 
 NOISES = ("laplace", "exponential", "gumbel")
@@ -68,7 +68,7 @@ class ReportNoisyMax:
         answers = answers_of(data)
         winners = np.empty(size, dtype=np.intp)
         for rows in chunks(size, answers.size):
-            np.argmax(noisy(answers, self.noise, self.scale, rows.stop - rows.start, rng), axis=1, out=winners[rows])
+            winners[rows] = _largest(noisy(answers, self.noise, self.scale, rows.stop - rows.start, rng))
         return winners
 
     def law(self, data: Any) -> exact.Law:
@@ -82,23 +82,32 @@ class ReportNoisyMax:
 
 
 def noisy(answers: Floats, noise: str, scale: float, size: int, rng: np.random.Generator) -> Floats:
-    """Return ``size`` rows of answers with fresh noise on every one."""
-    draw = {"laplace": _laplace, "exponential": _exponential, "gumbel": _gumbel}[noise]
-    values = draw(rng, scale, (size, answers.size))
-    values += answers
+    """Return ``size`` columns of answers with fresh noise on every one: a row an answer."""
+    shape = (answers.size, size)
+    if noise == "laplace":
+        values = laplace_noise(scale, shape, rng)
+    elif noise == "exponential":
+        values = rng.standard_exponential(shape)
+        values *= scale
+    else:
+        values = rng.gumbel(0.0, scale, shape)
+    values += answers[:, None]
     return values
 
 
-def _laplace(rng: np.random.Generator, scale: float, shape: tuple[int, int]) -> Floats:
-    return rng.laplace(0.0, scale, shape)
-
-
-def _exponential(rng: np.random.Generator, scale: float, shape: tuple[int, int]) -> Floats:
-    return rng.exponential(scale, shape)
-
-
-def _gumbel(rng: np.random.Generator, scale: float, shape: tuple[int, int]) -> Floats:
-    return rng.gumbel(0.0, scale, shape)
+def _largest(values: Floats) -> NDArray[Any]:
+    """Return the row of every column's first maximum; row by row, because numpy's ``argmax`` goes number by number."""
+    rows, columns = values.shape
+    winner: NDArray[Any]
+    if rows > columns:
+        winner = values.argmax(axis=0)
+        return winner
+    best = values[0].copy()
+    winner = np.zeros(columns, dtype=np.min_scalar_type(rows))
+    for row in range(1, rows):
+        np.maximum(winner, (values[row] > best) * winner.dtype.type(row), out=winner)
+        np.maximum(best, values[row], out=best)
+    return winner
 
 
 def _winning(answers: Floats, noise: str, scale: float) -> Floats:

@@ -20,7 +20,7 @@ from dpaudit import exact
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
 from dpaudit.validation import check_count, check_open_unit
-from mechanisms._common import check_draw
+from mechanisms._common import bernoulli, check_draw, chunks
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +87,16 @@ class Rappor:
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[np.int8]:
         """Return ``size`` reports, each with a permanent answer of its own, drawn step by step as in the paper."""
         check_draw(size, rng)
-        shape = (size, self.bits)
-        replaced = rng.random(shape)
-        # One uniform decides the permanent bit: the lower half of [0, f) a one, the upper a zero, the rest the truth.
-        permanent = (replaced < self.f / 2.0) | ((replaced >= self.f) & self.bloom(data).astype(bool))
-        if not self.instantaneous:
-            return np.asarray(permanent, dtype=np.int8)
-        rate = np.where(permanent, self.q, self.p)
-        reported: NDArray[np.int8] = (rng.random(shape) < rate).astype(np.int8)
-        return reported
+        # A fair coin replaces the bit with probability f: it comes out wrong half as often.
+        permanent_rates = np.where(self.bloom(data), 1.0 - self.f / 2.0, self.f / 2.0)
+        reports = np.empty((size, self.bits), dtype=np.int8)
+        for rows in chunks(size, -(-self.bits // 2)):  # bytes, not doubles: more of them are small
+            shape = reports[rows].shape
+            bits = bernoulli(permanent_rates, shape, rng)
+            if self.instantaneous:
+                bits = (bits & bernoulli(self.q, shape, rng)) | (~bits & bernoulli(self.p, shape, rng))
+            reports[rows] = bits
+        return reports
 
     def law(self, data: Any) -> exact.Law:
         """Product of one Bernoulli law a bit."""

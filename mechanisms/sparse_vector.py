@@ -33,7 +33,7 @@ from dpaudit import exact
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
 from dpaudit.validation import check_choice, check_count, check_finite, check_non_negative, check_positive
-from mechanisms._common import Floats, answers_of, check_draw, chunks
+from mechanisms._common import Floats, answers_of, check_draw, chunks, laplace_noise
 from mechanisms._quadrature import integrate, log_laplace_cdf, log_laplace_density, panels
 
 RELEASES = ("indicator", "compared value", "fresh value")
@@ -103,38 +103,39 @@ class SparseVector:
         check_draw(size, rng)
         answers = answers_of(data)
         values = self.release != "indicator"
-        outputs: NDArray[Any] = np.empty((size, answers.size), dtype=np.float64 if values else np.int8)
-        for rows in chunks(size, answers.size):
-            outputs[rows] = self._block(answers, rows.stop - rows.start, rng)
+        outputs: NDArray[Any] = np.full((size, answers.size), np.nan if values else np.int8(-1))
+        for rows in chunks(size, 1):
+            self._run(answers, outputs[rows], rng)
         return outputs
 
-    def _block(self, answers: Floats, size: int, rng: np.random.Generator) -> NDArray[Any]:
-        noisy = _laplace(self.query_scale, (size, answers.size), rng)
-        noisy += answers
-        above, ended = self._compare(noisy, rng)
-        if self.release == "indicator":
-            return np.where(ended, np.int8(-1), above.astype(np.int8))
-        if self.release == "fresh value":
-            noisy = _laplace(self.value_scale, noisy.shape, rng)
-            noisy += answers
-        noisy[~above | ended] = np.nan
-        return noisy
+    def _run(self, answers: Floats, outputs: NDArray[Any], rng: np.random.Generator) -> None:
+        """Fill in all rows of a block, query by query; those that have ended draw nothing more."""
+        running = np.arange(len(outputs))
+        left = np.full(running.size, min(self.hits or 0, answers.size), dtype=np.int32)
+        threshold = self._thresholds(running.size, rng)
+        for query, answer in enumerate(answers):
+            noisy = laplace_noise(self.query_scale, running.size, rng)
+            noisy += answer
+            above = noisy > threshold
+            if self.release == "indicator":
+                outputs[running if running.size < len(outputs) else slice(None), query] = above
+            else:
+                hit = np.flatnonzero(above)
+                fresh = self.release == "fresh value"
+                value = answer + laplace_noise(self.value_scale, hit.size, rng) if fresh else noisy[hit]
+                outputs[running[hit], query] = value
+            if self.redraw:
+                threshold[above] = self._thresholds(int(above.sum()), rng)
+            if self.hits is not None:
+                left -= above
+                going = np.flatnonzero(left > 0)
+                if going.size < running.size:
+                    running, left, threshold = running[going], left[going], threshold[going]
 
-    def _compare(self, noisy: Floats, rng: np.random.Generator) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """Which noisy answers exceed the noisy threshold, and which come after the end."""
-        size, queries = noisy.shape
-        threshold: Floats = rng.laplace(self.threshold, self.threshold_scale, (size,))
-        if self.redraw and self.hits != 1:
-            above = np.empty(noisy.shape, dtype=np.bool_)
-            for query in range(queries):
-                above[:, query] = hit = noisy[:, query] > threshold
-                threshold[hit] = rng.laplace(self.threshold, self.threshold_scale, int(hit.sum()))
-        else:
-            above = noisy > threshold[:, None]
-        if self.hits is None:
-            return above, np.zeros_like(above)
-        before = np.cumsum(above, axis=1, dtype=np.int32) - above
-        return above, before >= self.hits
+    def _thresholds(self, count: int, rng: np.random.Generator) -> Floats:
+        noisy = laplace_noise(self.threshold_scale, count, rng)
+        noisy += self.threshold
+        return noisy
 
     def law(self, data: Any) -> exact.Law:
         """Exact law of the indicators, as tuples of 1, 0 and -1: the integral over the threshold's noise.
@@ -284,10 +285,6 @@ def numerical_svt(*, epsilon: float, threshold: float, hits: int = 1, sensitivit
         value_scale=3.0 * hits * sensitivity / epsilon,
         sensitivity=sensitivity,
     )
-
-
-def _laplace(scale: float, shape: tuple[int, ...], rng: np.random.Generator) -> Floats:
-    return rng.laplace(0.0, scale, shape) if scale > 0.0 else np.zeros(shape)
 
 
 def _outcomes(queries: int, hits: int | None) -> NDArray[np.int8]:

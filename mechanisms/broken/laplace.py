@@ -10,9 +10,9 @@ import numpy as np
 
 from dpaudit import exact
 from dpaudit.claims import PureDP, Relation
-from dpaudit.validation import array_within, check_interval, check_open_unit, check_positive
+from dpaudit.validation import array_within, check_choice, check_interval, check_open_unit, check_positive
 from mechanisms._common import Floats, Query, answer_of, answers_of, check_draw
-from mechanisms.laplace import add_laplace, laplace_law
+from mechanisms.laplace import METHODS, add_laplace, laplace_law
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,11 @@ class MisscaledLaplace:
     sensitivity: float = 1.0
     query: Query | None = None
     relation: Relation = Relation.ANSWERS
+    method: str = "numpy"
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon, factor=self.factor, sensitivity=self.sensitivity)
+        check_choice(METHODS, method=self.method)
 
     @property
     def scale(self) -> float:
@@ -53,7 +55,7 @@ class MisscaledLaplace:
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
         """Return ``size`` noisy answers."""
         check_draw(size, rng)
-        return add_laplace(answer_of(self.query, data), self.scale, size, rng)
+        return add_laplace(answer_of(self.query, data), self.scale, size, rng, method=self.method)
 
     def law(self, data: Any) -> exact.Law:
         """Laplace at the answer, coordinate by coordinate."""
@@ -186,8 +188,9 @@ class PrefixSum:
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
         """Return ``size`` rows of prefix sums."""
         check_draw(size, rng)
-        noisy = add_laplace(answers_of(data, length=self.length), 1.0 / self.epsilon, size, rng)
-        return np.cumsum(noisy, axis=1, out=noisy)
+        answers = answers_of(data, length=self.length)
+        sums = add_laplace(answers, 1.0 / self.epsilon, size, rng, method="signed-exponential")
+        return np.cumsum(sums, axis=1, out=sums)
 
     def law_of_answers(self, data: Any) -> exact.Law:
         """Law of the noisy answers, which are the differences of the released sums."""

@@ -62,7 +62,7 @@ class NoisyMaxValue:
         answers = answers_of(data)
         maxima = np.empty(size)
         for rows in chunks(size, answers.size):
-            np.max(noisy(answers, self.noise, self.scale, rows.stop - rows.start, rng), axis=1, out=maxima[rows])
+            np.max(noisy(answers, self.noise, self.scale, rows.stop - rows.start, rng), axis=0, out=maxima[rows])
         return maxima
 
     def law(self, data: Any) -> exact.Law:
@@ -110,7 +110,7 @@ class MaximumLaw:
     def sample(self, size: int, rng: np.random.Generator) -> Floats:
         """Return ``size`` independent draws."""
         check_draw(size, rng)
-        maxima: Floats = noisy(np.array(self.answers), self.noise, self.scale, size, rng).max(axis=1)
+        maxima: Floats = noisy(np.array(self.answers), self.noise, self.scale, size, rng).max(axis=0)
         return maxima
 
     def form(self) -> Form:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from scipy.stats import binom
+from scipy.stats import binom, laplace
 
 from dpaudit import exact
 from dpaudit.claims import Relation
@@ -25,7 +25,8 @@ from mechanisms.broken.gaussian import HalvedVariance, NotesGaussian
 from mechanisms.broken.geometric import NaturalLogGeometric
 from mechanisms.broken.laplace import MisscaledLaplace, OccasionallyRaw, PrefixSum
 from mechanisms.broken.noisy_max import NoisyMaxValue
-from mechanisms.broken.sparse_vector import svt5, svt6
+from mechanisms.broken.sparse_vector import svt3, svt5, svt6
+from mechanisms.composition import Composition
 from mechanisms.exponential import ExponentialMechanism, FilmRecommendation
 from mechanisms.gaussian import GaussianMechanism
 from mechanisms.geometric import DiscreteLaplaceMechanism, TruncatedGeometric
@@ -134,6 +135,10 @@ def svt_less_noise(mechanism: Any) -> Any:
     return replace(mechanism, threshold_scale=mechanism.threshold_scale / 1.1, query_scale=mechanism.query_scale / 1.1)
 
 
+def twice_less_noise(mechanism: Any) -> Any:
+    return Composition((less_noise(mechanism.mechanisms[0]),) * 2)
+
+
 def case(name: str, mechanism: Any, data: Any, change: Callable[[Any], Any] = less_noise, size: int = SIZE) -> Case:
     return Case(name, mechanism, data, change(mechanism), size)
 
@@ -143,6 +148,9 @@ ROWS = [0.05, 0.2, 0.2, 0.35, 0.6, 0.95]
 CASES = [
     case("laplace", LaplaceMechanism(0.7, 2.0), 3.0),
     case("laplace-inverse-cdf", LaplaceMechanism(0.7, 2.0, method="inverse-cdf"), 3.0),
+    case("laplace-signed-exponential", LaplaceMechanism(0.7, 2.0, method="signed-exponential"), 3.0),
+    case("laplace-signed-vector", LaplaceMechanism(1.0, method="signed-exponential"), [0.0, 5.0, -2.0]),
+    case("composition-of-one-twice", Composition((LaplaceMechanism(1.0),) * 2), [0.0, 5.0], twice_less_noise),
     case("laplace-vector", LaplaceMechanism(1.0), [0.0, 5.0, -2.0]),
     case("discrete-laplace", DiscreteLaplaceMechanism(0.7), 4),
     case("truncated-geometric", TruncatedGeometric(0.9, 5), 2, lambda m: replace(m, epsilon=2.0)),
@@ -166,6 +174,7 @@ CASES = [
     case("response-of-several", RandomisedResponse.warner(0.3), [0, 1, 1], lambda m: replace(m, truthful=0.33)),
     case("ranges", RangeResponse.of(1.0, (0.0, 1.0, 2.0, 5.0)), 1.5, lambda m: RangeResponse.of(1.1, m.edges)),
     case("rappor", Rappor(bits=6, hashes=2, f=0.5, p=0.2, q=0.8), 7, lambda m: replace(m, f=0.55)),
+    case("rappor-as-published", Rappor(bits=8), 7, lambda m: replace(m, p=0.405, q=0.605)),
     case("rappor-one-time", Rappor(bits=6, hashes=2, f=0.8, instantaneous=False), 7, lambda m: replace(m, f=0.72)),
     case("above-threshold", AboveThreshold(1.0, 2.0), ANSWERS),
     case("above-threshold-runs", AboveThreshold(0.7, 3.0), [0.0, 0.0, 0.0, 2.0, 2.0, 7.0]),
@@ -226,3 +235,25 @@ def test_fresh_values_of_the_numerical_svt_are_fresh():
     observed = np.where(hit, 1, np.where(np.cumsum(hit, axis=1) > 0, -1, 0))
     assert fits(indicators.law([0.5, 3.0]), observed)
     assert not fits(svt_less_noise(indicators).law([0.5, 3.0]), observed)
+
+
+def test_compared_values_of_svt3_are_those_that_won():
+    """A hit at the first query has the density f(v - answer) G(v), with G the distribution of the noisy threshold."""
+    mechanism = svt3(epsilon=1.0, threshold=1.0)
+    values = mechanism.sample([0.5, 3.0], SIZE, np.random.default_rng(10))
+    first = np.sort(values[:, 0][~np.isnan(values[:, 0])])
+    grid = np.linspace(-60.0, 60.0, 240_001)
+
+    def fitting(law: Any) -> bool:
+        density = laplace.pdf(grid, 0.5, law.query_scale) * laplace.cdf(grid, 1.0, law.threshold_scale)
+        cdf = np.interp(first, grid, np.cumsum(density) / density.sum())
+        steps = np.arange(first.size + 1) / first.size
+        distance = max(np.max(cdf - steps[:-1]), np.max(steps[1:] - cdf))
+        return distance <= math.sqrt(math.log(2 / FALSE_ALARM) / (2 * first.size)) + 1e-4  # and the grid's own error
+
+    assert first.size > 50_000
+    assert fitting(mechanism)
+    assert not fitting(svt_less_noise(mechanism))
+    hit = ~np.isnan(values)
+    observed = np.where(hit, 1, np.where(np.cumsum(hit, axis=1) > 0, -1, 0))
+    assert fits(replace(mechanism, release="indicator").law([0.5, 3.0]), observed)
