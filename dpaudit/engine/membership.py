@@ -13,23 +13,34 @@ so, all coins independent. From the one output the scores are computed, and from
 canaries it is said whether they were in. N is the number of right guesses.
 
 Theorem. If flipping one S_i changes the output within (epsilon, delta)-DP, then with q = e^epsilon / (1 + e^epsilon), W
-binomial (r, q) and b = m delta / (1 + e^epsilon),
+binomial (r, q) and f = P(W >= v), for v >= 1,
 
-    P(N >= v) <= P(W >= v) + max { sum_{w < v} a_w : 0 <= a_w <= P(W = w), sum_{w < v} (v - w) a_w <= b }.     (*)
+    P(N >= v) <= f + m delta f (1 - f) / (v P(W = v)),                                                          (*)
 
-Proof. Fix i and S_1..S_{i-1} = s. Let P_c be the law of T given s and S_i = c. Averaging over the later coins, which are
-independent of S_i, P_0 and P_1 are mixtures of neighbouring pairs with the same weights, so sum_t (P_c(t) - e^epsilon
-P_{1-c}(t))_+ <= delta for c = 0, 1, as this divergence is jointly convex. Given T = t with guess c for canary i, the
-guess is right with probability pi_i = P_c(t) / (P_0(t) + P_1(t)). Given s, T has the law (P_0 + P_1) / 2, hence the mean
-of x_i = (pi_i - q)_+ 1{i is guessed} is at most
+and some mechanism attains it (or 1, if that is less).
 
-    sum_c sum_t (1/2) (P_c - q (P_0 + P_1))_+ (t) = sum_c (1 - q) / 2 sum_t (P_c - e^epsilon P_{1-c})_+ (t) <= (1 - q) delta.
+Proof. Let P_s be the law of T if the coins fall as s, and s^i be s with its i-th coin turned. By the claim
 
-Now realise the coins after T, one by one: with independent uniforms U_i, the guess for i is right iff U_i < pi_i. Put
-Q_i = 1{U_i < q} and F_i = 1{q <= U_i < pi_i}. Then N <= W + F, where W sums the Q_i over the r guessed canaries and is
-binomial (r, q), and F sums the F_i, with E F = E sum_i x_i <= m (1 - q) delta = b. If N >= v, then W >= v, or W = w < v
-and F >= v - w; with a_w = P(W = w, F >= v - w), sum_w (v - w) a_w <= E F <= b. (*) follows. For delta = 0 it is the
-binomial tail, and holds conditionally on T. The maximum is a fractional knapsack: fill w = v - 1, then v - 2, and so on.
+    sum_t (P_s(t) - e^epsilon P_{s^i}(t))_+ <= delta    for all s and i.
+
+Keep the t that guess canary i, and rightly under s; sum over i; average over s. This is at most m delta. Now gather the
+terms by j, the number of right guesses of t under s, inside the positive part, which makes the sum no larger. With p(j) =
+P(N = j), the first terms add up to j p(j): t counts once for each of its right guesses. Under s^i the same t has j - 1
+right guesses and i is one of its r - j + 1 wrong ones, so the second terms add up to (r - j + 1) p(j - 1). Hence
+
+    sum_j x_j <= m delta    where    x_j = (j p(j) - e^epsilon (r - j + 1) p(j - 1))_+ .
+
+For w(j) = P(W = j) it is j w(j) = e^epsilon (r - j + 1) w(j - 1). So h = p / w rises by at most x_j / (j w(j)) from j - 1
+to j. Average h(a) - h(b) over independent a, b with the laws of W given W >= v and given W < v:
+
+    (P(N >= v) - f) / (f (1 - f)) = P(N >= v) / f - P(N < v) / (1 - f) <= sum_j x_j P(b < j <= a) / (j w(j)).
+
+P(b < j <= a) is P(W < j) / (1 - f) for j <= v and P(W >= j) / f for j >= v. As w is log-concave, P(W >= j) / w(j) falls
+in j and P(W < j) / (j w(j)) = P(W < j) / (e^epsilon (r - j + 1) w(j - 1)) rises, so the last factor is largest at j = v,
+where it is 1 / (v w(v)). (*) follows. It is attained by randomised response that, with probability m delta f / (v w(v)),
+is conditioned on N >= v: then x_v = m delta, and the other x_j are zero.
+
+For delta = 0 this is the binomial tail of the paper; for delta > 0 its bound is larger wherever it is of use.
 
 One statistic, one tail. (*) bounds the same number P(N >= v) for every (epsilon, delta) that the mechanism keeps, so the
 smallest of these bounds is a bound too: looking along a whole privacy profile, or for the largest epsilon refuted, needs
@@ -59,7 +70,7 @@ from dpaudit.engine.search import FIRST_ROUND, Campaign
 from dpaudit.engine.views import Block
 from dpaudit.errors import InvalidArgument
 from dpaudit.neighbours import Pair
-from dpaudit.validation import check_count, check_open_unit, shorten
+from dpaudit.validation import check_count, check_open_unit, check_positive, shorten
 
 ROUND = 0.15  # scores in a round, as a share of those settled: they cannot be drawn again, so every look counts
 FEWEST_SCORES = 10
@@ -112,6 +123,7 @@ def audit_scores(
     if isinstance(claim, type) or not isinstance(claim, Claim):
         raise InvalidArgument(f"claim={shorten(claim)} must be a claim such as dpaudit.PureDP(1.0).")
     check_open_unit(alpha=alpha)
+    check_positive(power=power)
     check_count(minimum=0, seed=seed)
     sides = [_scores("scores_in", scores_in), _scores("scores_out", scores_out)]
     size = sides[0].size
@@ -318,25 +330,21 @@ def one_run_p_value(canaries: int, guesses: int, correct: int, epsilon: float, d
     >>> round(one_run_p_value(10, 10, 10, 0.0, 0.0) * 1024, 6)
     1.0
     """
-    from scipy.special import betainc, gammaln, xlog1py, xlogy
+    from scipy.special import betainc
 
     if correct <= 0:
         return 1.0
-    q = 1.0 / (1.0 + math.exp(-epsilon))
+    against = math.exp(-epsilon)  # odds of a wrong guess
+    q = 1.0 / (1.0 + against)
     tail = float(betainc(correct, guesses - correct + 1.0, q))
-    budget = canaries * delta * (1.0 - q)
-    w = np.arange(correct - 1, -1, -1, dtype=np.float64)
-    log_mass = (
-        gammaln(guesses + 1.0) - gammaln(w + 1.0) - gammaln(guesses - w + 1.0) + xlogy(w, q) + xlog1py(guesses - w, -q)
-    )
-    mass = np.exp(log_mass)
-    cost = np.cumsum(mass * (correct - w))
-    full = int(np.searchsorted(cost, budget, side="right"))
-    extra = float(mass[:full].sum())
-    if full < w.size:
-        spent = float(cost[full - 1]) if full else 0.0
-        extra += (budget - spent) / (correct - float(w[full]))
-    return min(1.0, (tail + extra) * (1.0 + ROUNDING))
+    # P(W >= v) / P(W = v) or P(W < v) / P(W = v), whichever is on the side where terms fall: neither can underflow.
+    if correct > q * guesses:
+        w = np.arange(correct + 1.0, guesses + 1.0)
+        ratio = (1.0 - tail) * (1.0 + float(np.cumprod((guesses + 1.0 - w) / (against * w)).sum()))
+    else:
+        w = np.arange(correct, 0.0, -1.0)
+        ratio = tail * float(np.cumprod(against * w / (guesses + 1.0 - w)).sum())
+    return min(1.0, (tail + canaries * delta / correct * ratio) * (1.0 + ROUNDING))
 
 
 def _profile(claim: Claim) -> Points:

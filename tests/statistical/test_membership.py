@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from scipy.optimize import brentq, linprog
@@ -94,72 +95,81 @@ def test_infinite_scores_are_scores():
         ([1.0, math.nan] * 10, [1.0] * 20, "NaN at position 1"),
         (["a"] * 20, [1.0] * 20, "list of numbers"),
         ([1.0] * 3, [1.0] * 3, "at least 10"),
+        ([], [], "empty"),
     ],
-    ids=["unequal", "nan", "text", "few"],
+    ids=["unequal", "nan", "text", "few", "none"],
 )
 def test_bad_scores_are_refused(inside, outside, message):
     with pytest.raises(InvalidArgument, match=message):
         audit_scores(inside, outside, PureDP(1.0))
 
 
+@pytest.mark.parametrize("power", [0.0, -1.0, math.nan, "2"])
+def test_bad_power_is_refused(power):
+    with pytest.raises(InvalidArgument, match="power="):
+        audit_scores([1.0] * 20, [1.0] * 20, PureDP(1.0), power=power)
+
+
 # One run.
 
 
-def worst_tail(m: int, v: int, epsilon: float, delta: float) -> float:
-    """Largest P(N >= v) of any (epsilon, delta)-DP mechanism that guesses m coins, by linear programming.
+def worst_tail(m: int, r: int, v: int, epsilon: float, delta: float) -> float:
+    """Largest P(N >= v) of any (epsilon, delta)-DP mechanism that guesses r of m coins, by linear programming.
 
     Variables: the law of the guesses for each of the 2^m data sets, and the excess of each neighbouring pair at each output.
     """
-    words = list(itertools.product((0, 1), repeat=m))
-    count = len(words)
+    coins = list(itertools.product((0, 1), repeat=m))
+    guesses = [word for word in itertools.product((0, 1, None), repeat=m) if word.count(None) == m - r]
+    count, width = len(coins), len(guesses)
     pairs = [(s, s ^ (1 << i)) for s in range(count) for i in range(m)]
-    width = count * count + len(pairs) * count
-    objective = np.zeros(width)
-    for s, t in itertools.product(range(count), repeat=2):
-        if sum(a == b for a, b in zip(words[s], words[t], strict=True)) >= v:
-            objective[s * count + t] = -1.0 / count
-    upper = lil_matrix((len(pairs) * (count + 1), width))
+    variables = count * width + len(pairs) * width
+    objective = np.zeros(variables)
+    for (s, coin), (t, guess) in itertools.product(enumerate(coins), enumerate(guesses)):
+        if sum(a == b for a, b in zip(coin, guess, strict=True)) >= v:
+            objective[s * width + t] = -1.0 / count
+    upper = lil_matrix((len(pairs) * (width + 1), variables))
     limit = np.zeros(upper.shape[0])
     for k, (s, other) in enumerate(pairs):
-        for t in range(count):
-            row, excess = k * count + t, count * count + k * count + t
-            upper[row, s * count + t] = 1.0
-            upper[row, other * count + t] = -math.exp(epsilon)
+        for t in range(width):
+            row, excess = k * width + t, count * width + k * width + t
+            upper[row, s * width + t] = 1.0
+            upper[row, other * width + t] = -math.exp(epsilon)
             upper[row, excess] = -1.0
-            upper[len(pairs) * count + k, excess] = 1.0
-        limit[len(pairs) * count + k] = delta
-    equal = lil_matrix((count, width))
+            upper[len(pairs) * width + k, excess] = 1.0
+        limit[len(pairs) * width + k] = delta
+    equal = lil_matrix((count, variables))
     for s in range(count):
-        equal[s, s * count : (s + 1) * count] = 1.0
+        equal[s, s * width : (s + 1) * width] = 1.0
     solved = linprog(objective, upper.tocsr(), limit, equal.tocsr(), np.ones(count), method="highs")
     return -float(solved.fun)
 
 
 @pytest.mark.parametrize("delta", [0.0, 0.01, 0.1, 0.4])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 2.0])
-@pytest.mark.parametrize(("m", "v"), [(1, 1), (2, 1), (2, 2), (3, 1), (3, 2), (3, 3)])
-def test_no_mechanism_beats_the_one_run_bound(m, v, epsilon, delta):
-    worst = worst_tail(m, v, epsilon, delta)
-    bound = one_run_p_value(m, m, v, epsilon, delta)
-    assert worst <= bound + 1e-7
-    if delta == 0.0 or m == 1:  # then it is exact: randomised response, with a leak of mass delta
-        assert worst == pytest.approx(bound, abs=1e-7)
+@pytest.mark.parametrize(
+    ("m", "r", "v"), [(1, 1, 1), (2, 1, 1), (2, 2, 1), (2, 2, 2), (3, 1, 1), (3, 2, 2), (3, 3, 1), (3, 3, 2), (3, 3, 3)]
+)
+def test_the_best_mechanism_attains_the_one_run_bound_and_none_beats_it(m, r, v, epsilon, delta):
+    assert worst_tail(m, r, v, epsilon, delta) == pytest.approx(one_run_p_value(m, r, v, epsilon, delta), abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("m", "r", "v", "epsilon", "delta"),
+    [(40, 20, 15, 0.7, 0.01), (2000, 500, 300, 0.1, 1e-6), (900, 900, 880, 1.0, 1e-5), (300, 250, 40, 2.0, 1e-4)],
+)
+def test_the_one_run_bound_to_fifty_digits(m, r, v, epsilon, delta):
+    with mpmath.workdps(50):
+        q = 1 / (1 + mpmath.exp(-epsilon))
+        law = [mpmath.binomial(r, j) * q**j * (1 - q) ** (r - j) for j in range(r + 1)]
+        above, below = mpmath.fsum(law[v:]), mpmath.fsum(law[:v])
+        expected = above + m * mpmath.mpf(delta) * above * below / (v * law[v])
+    assert one_run_p_value(m, r, v, epsilon, delta) == pytest.approx(float(min(expected, 1)), rel=2e-9)
 
 
 @pytest.mark.parametrize(("r", "v", "epsilon"), [(100, 60, 0.5), (1000, 900, 2.0), (500, 500, 4.0)])
 def test_without_delta_it_is_the_binomial_tail(r, v, epsilon):
     expected = binom.sf(v - 1, r, 1.0 / (1.0 + math.exp(-epsilon)))
     assert one_run_p_value(r, r, v, epsilon, 0.0) == pytest.approx(expected, rel=2e-9)
-
-
-def test_the_knapsack_is_solved():
-    m, r, v, epsilon, delta = 40, 20, 15, 0.7, 0.01
-    q = 1.0 / (1.0 + math.exp(-epsilon))
-    mass = binom.pmf(np.arange(v), r, q)
-    cost = (v - np.arange(v))[None].astype(float)
-    solved = linprog(-np.ones(v), cost, [m * delta * (1.0 - q)], bounds=list(zip(np.zeros(v), mass, strict=True)))
-    expected = binom.sf(v - 1, r, q) - float(solved.fun)
-    assert one_run_p_value(m, r, v, epsilon, delta) == pytest.approx(expected, rel=1e-8)
 
 
 def one_gaussian_run(mu: float, canaries: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
