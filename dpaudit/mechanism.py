@@ -10,6 +10,7 @@ Functions become mechanisms through :func:`batched` (``f(data, size, rng)``), :f
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 import random
@@ -275,11 +276,33 @@ def seeded_globals(rng: np.random.Generator) -> Iterator[None]:
 def _release(function: Callable[..., Any], *arguments: Any) -> Any:
     # An Exception is what the caller of the release would see; KeyboardInterrupt and SystemExit are not outputs.
     try:
-        return function(*arguments)
+        output = function(*arguments)
     except MechanismError:  # a broken protocol says nothing about the data
         raise
     except Exception as error:
         return Raised.from_exception(error)
+    return output if type(output) in _UNCHANGING else kept(output)
+
+
+_UNCHANGING = frozenset({float, int, bool, str, bytes, complex, type(None), np.float64, np.int64, np.bool_, Raised})
+
+
+def kept(output: Any) -> Any:
+    """An output as it was released: a mechanism may write its next one into the same array, list or dict.
+
+    Were outputs only looked at later, all of a block could be the last one, and far from independent.
+    """
+    kind = type(output)
+    if kind is np.ndarray and not output.dtype.hasobject:
+        return output.copy()
+    if kind in (tuple, list) and _UNCHANGING.issuperset(map(type, output)):
+        return output if kind is tuple else output.copy()
+    if kind is dict and _UNCHANGING.issuperset(map(type, output.values())):
+        return output.copy()
+    try:
+        return copy.deepcopy(output)
+    except Exception:  # generators, locks: nothing that could be looked into anyway
+        return output
 
 
 def _callable(function: Any) -> Any:

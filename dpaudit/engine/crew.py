@@ -123,12 +123,21 @@ class Crew:
         """Whether blocks that were lost may be drawn again: the mechanism is reproducible, and in all processes alike."""
         return self.reproducible and len(self._replays) <= 1
 
+    @property
+    def known(self) -> bool:
+        """Whether it is known what any process draws from the common seed."""
+        return bool(self._replays)
+
+    def know(self, replay: int | None) -> None:
+        """Note what a process drew from the common seed, if that can tell anything."""
+        if replay is not None:
+            self._replays.add(replay)
+
     def meet(self, ended: Ended, in_round: set[int]) -> None:
         """Refuse workers that share random state: their sequences are the same where the seeds differ."""
         process, first, replay = ended.worker
         shared = first is not None and self._firsts.setdefault(first, process) != process
-        if replay is not None:
-            self._replays.add(replay)
+        self.know(replay)
         for block in ended.blocks:
             if block.signature is not None:
                 shared |= block.signature in in_round or (not in_round and block.signature in self._rounds)

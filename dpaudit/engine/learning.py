@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dpaudit.engine.evidence import Plan, Record
 from dpaudit.engine.outputs import OPEN, Encoded, record_keys, stack
-from dpaudit.engine.partition import Line, Table, line_from, repeated
+from dpaudit.engine.partition import Ascending, Line, Table, line_from
 from dpaudit.engine.scores import NaiveBayes, Score, fit_boosted, fit_linear, fit_naive_bayes
 from dpaudit.engine.views import Block, RecordView, ScoreView, ShapeView, ValueView, View, text_of
 
@@ -71,9 +71,9 @@ class Learner:
         """Outputs of each side on which every view has been counted."""
         return min((int(past[0].sum()) for past in self._past), default=0)
 
-    def wanted(self) -> int:
-        """How many outputs of each side the next round should hand back for learning."""
-        return max(0, self._capacity() - self._rows)
+    def wanted(self, blocks: int = 1) -> int:
+        """How many outputs of each side each block of the next round should hand back for learning."""
+        return -(-max(0, self._capacity() - self._rows) // blocks)
 
     def _capacity(self) -> int:
         width = max([1, *(batch.values.shape[1] for batch in self._kept[0])]) if self._kept else 1
@@ -238,7 +238,7 @@ def _line_of(sides: Sides, code: np.uint64, resolution: int) -> Line | None:
 def _record_view(sides: Sides, *, floats: bool) -> RecordView:
     keys = [np.asarray(batch.values[:, 0]) if floats else record_keys(batch) for batch in sides]
     pooled = np.sort(np.concatenate(keys))
-    table, lengths = repeated(pooled, MOST_RECORDS)
+    table, lengths = Ascending(pooled).repeated(MOST_RECORDS)
     if floats:
         return RecordView(Table(table), {float(key): f"output == {float(key)!r}" for key in table}, floats=True)
     if sides[0].values.shape[1] > 1 and lengths.sum() < REPEATED_SHARE * pooled.size:

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.engine.partition import Ascending
 from dpaudit.mechanism import Raised
 
 Codes: TypeAlias = NDArray[np.uint64]
@@ -37,6 +38,7 @@ class Encoded:
     codes: Codes
     values: Floats
     labels: Mapping[int, str]
+    counted: Ascending | None = None  # the numbers, or where there are none the codes, if encoding counted them
 
     def __len__(self) -> int:
         return int(self.codes.shape[0])
@@ -53,6 +55,15 @@ class Encoded:
     def uniform(self) -> bool:
         """Whether all outputs have one structure."""
         return self.codes.strides == (0,) or bool((self.codes == self.codes[:1]).all())
+
+    @property
+    def structures(self) -> Ascending:
+        """The codes, sorted."""
+        if self.counted is not None and not self.values.shape[1]:
+            return self.counted
+        if self.codes.strides == (0,) and len(self):
+            return Ascending(self.codes[:1], np.array([len(self)]))
+        return Ascending(np.sort(self.codes))
 
 
 def stack(batches: Sequence[Encoded], *, width: int = 0) -> Encoded:
@@ -81,7 +92,7 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
     if isinstance(outputs, np.ndarray):
         numbers = _numeric(outputs)
         if numbers is not None:
-            return _uniform(_array_label(outputs.dtype, outputs.shape[1:]), numbers)
+            return _uniform(_array_label(outputs.dtype, outputs.shape[1:]), numbers, _counted(outputs))
         words = _words(outputs)
         if words is not None:
             return words
@@ -120,7 +131,20 @@ def _words(array: NDArray[Any]) -> Encoded | None:
     labels = [_walk(array[index], [], 0) for index in first]
     codes = np.array([digest(label) for label in labels], dtype=np.uint64)
     named = {int(code): _shortened(label) for code, label in zip(codes, labels, strict=True)}
-    return Encoded(codes[place], np.empty((len(flat), 0)), named)
+    counts = np.bincount(place, minlength=codes.size)
+    return Encoded(codes[place], np.empty((len(flat), 0)), named, Ascending.counted(codes, counts))
+
+
+def _counted(array: NDArray[Any]) -> Ascending | None:
+    """Integers of a small range, counted without a sort."""
+    if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
+        return None
+    low, high = int(array.min()), int(array.max())
+    if high - low >= SLOTS:
+        return None
+    counts = np.bincount(array.astype(np.intp, copy=False) - low)
+    values = np.flatnonzero(counts)
+    return Ascending((values + low).astype(np.float64), np.cumsum(counts[values]))
 
 
 def _alike(words: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -129,13 +153,14 @@ def _alike(words: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     keys = _row_keys(words.view(np.uint8).reshape(len(words), -1))
     # Few words differ in some bits of their keys, so that a table finds them without sorting.
     for shift in (52, 40, 28) if len(words) >= WORTH_A_TABLE else ():
-        slot = (keys >> np.uint64(shift)).astype(np.uint16) & np.uint16(SLOTS - 1)
-        one = np.zeros(SLOTS, np.intp)
-        one[slot] = np.arange(len(words))
-        if (keys == keys[one][slot]).all():
-            used = np.zeros(SLOTS, bool)
-            used[slot] = True
-            return (np.cumsum(used) - 1)[slot], one[used]
+        slot = (keys >> np.uint64(shift)).astype(np.intp)
+        if shift < 52:
+            slot &= SLOTS - 1
+        row = np.full(SLOTS, -1)
+        row[slot] = np.arange(len(words))
+        if (keys == np.take(keys[row], slot)).all():
+            used = row >= 0
+            return np.take(np.cumsum(used) - 1, slot), row[used]
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
     return place.reshape(-1), first
 
@@ -143,16 +168,15 @@ def _alike(words: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 def _row_keys(rows: NDArray[np.uint8]) -> Codes:
     """A 64-bit key of each row of bytes: a polynomial in its words of eight bytes, mixed at the end."""
     count, width = rows.shape
+    if width < 8:
+        rows = np.concatenate([rows, np.zeros((count, 8 - width), np.uint8)], axis=1)
+        width = 8
     keys = np.zeros(count, dtype=np.uint64)
     with np.errstate(over="ignore"):
         for start in range(0, width, 8):
             keys *= _ODD
-            if start + 8 <= width:
-                keys += np.ndarray((count,), np.uint64, rows, start, (width,))
-            else:
-                rest = np.zeros((count, 8), np.uint8)
-                rest[:, : width - start] = rows[:, start:]
-                keys += rest.view(np.uint64)[:, 0]
+            # The last word begins early, so that it ends with the row.
+            keys += np.ndarray((count,), np.uint64, rows, min(start, width - 8), (width,))
         keys ^= keys >> np.uint64(32)
         keys *= _ODD
         keys ^= keys >> np.uint64(29)
@@ -241,11 +265,11 @@ def plain(label: str) -> str:
     return label.replace(OPEN, "").replace(CLOSE, "")
 
 
-def _uniform(label: str, values: Floats) -> Encoded:
+def _uniform(label: str, values: Floats, counted: Ascending | None = None) -> Encoded:
     code = digest(label)
     # One stored code, seen as many (what numpy.broadcast_to makes, at a fifth of its cost).
     codes = np.ndarray((values.shape[0],), np.uint64, np.array([code], np.uint64), 0, (0,))
-    return Encoded(codes, values, {code: label})
+    return Encoded(codes, values, {code: label}, counted)
 
 
 def _walk_all(outputs: Sequence[Any]) -> Encoded:

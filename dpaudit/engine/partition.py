@@ -7,7 +7,7 @@ everything. Minus infinity, plus infinity and NaN have cells of their own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,64 +20,118 @@ MOST_ATOMS = 256
 FEWEST_PER_TAIL_CELL = 8
 FEWEST_PER_CELL = 8
 BINS = 4096
-AT_ONCE = 16_384
+FIRST_BIN = 2.0**52
+BITS_OF_FIRST = np.float64(FIRST_BIN).view(np.int64)
+BEYOND = 0.15  # of the range of what was learned from, on either side: a later block seldom reaches further
+AT_ONCE = 32_768
 KEPT_CUTS = 0.9  # share of the cuts that a raster must keep apart
 WORTH_A_RASTER = 30_000  # values learned from; before that sorting costs little
+
+
+@dataclass(frozen=True, slots=True)
+class Ascending:
+    """A sorted sample (NaNs last, as numpy sorts them). Values that were counted are told once, with how many lie up to them."""
+
+    values: NDArray[Any]
+    upto: Counts | None = None  # None: every value stands for one output
+
+    @classmethod
+    def counted(cls, values: NDArray[Any], counts: Counts) -> Ascending:
+        """From values in any order and how often they occur."""
+        order = np.argsort(values)
+        return cls(values[order], np.cumsum(counts[order]))
+
+    @property
+    def size(self) -> int:
+        """How many outputs there are."""
+        return int(self.values.size if self.upto is None else self.upto[-1] if self.upto.size else 0)
+
+    def below(self, cuts: NDArray[Any], side: Literal["left", "right"] = "left") -> Counts:
+        """How many outputs lie below each cut; with side ``right``, how many do not lie above it."""
+        place = np.searchsorted(self.values, cuts, side=side)
+        return place if self.upto is None else np.concatenate(([0], self.upto))[place]
+
+    def repeated(self, limit: int) -> tuple[NDArray[Any], Counts]:
+        """Values that occur more than once, and how often; the ``limit`` most frequent of them, sorted."""
+        if self.upto is None:
+            same = self.values[1:] == self.values[:-1]
+            if not same.any():
+                return self.values[:0], np.empty(0, np.int64)
+            edge = np.diff(np.concatenate(([0], same.view(np.int8), [0])))
+            starts = np.flatnonzero(edge == 1)
+            values, lengths = self.values[starts], np.flatnonzero(edge == -1) - starts + 1
+        else:
+            lengths = np.diff(self.upto, prepend=0)
+            values, lengths = self.values[lengths > 1], lengths[lengths > 1]
+        return most_frequent(values, lengths, limit)
+
+
+def most_frequent(values: NDArray[Any], lengths: Counts, limit: int) -> tuple[NDArray[Any], Counts]:
+    """The ``limit`` most frequent of some sorted values, sorted."""
+    if values.size > limit:
+        chosen = np.sort(np.argpartition(lengths, -limit)[-limit:])
+        values, lengths = values[chosen], lengths[chosen]
+    return values, lengths.astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class Raster:
     """Equal bins whose edges hold all inner cuts of a line, so that a histogram, without a sort, counts its cells.
 
-    The bin of x is floor((x - low) * inverse_width), clipped to 0 ... ``BINS``. Each of these operations, rounding included,
-    is monotone in x, so "bin >= k" is the same as "x >= cut" for the smallest float in bin k, and that float is the cut.
+    A float between 2**52 and 2**53 is an integer, which its bits tell. So ``x * scale + shift``, with a shift of about 2**52,
+    is the number of a bin as it stands, rounded by the sum itself. Each operation, rounding and clipping to the bins 0 ...
+    ``BINS`` included, is monotone in x, so "bin >= k" is the same as "x >= cut" for the smallest float in bin k, and that
+    float is the cut.
     """
 
-    low: float
-    inverse_width: float
+    scale: float
+    shift: float
     bins: NDArray[np.intp]  # of each inner cut
 
-    def place(self, values: Floats, out: Floats | None = None) -> Floats:
-        """The bin of each value, as a float."""
+    def place(self, values: Floats, out: Floats | None = None, *, clip: bool = True) -> Floats:
+        """The bin of each value, plus 2**52."""
         with np.errstate(over="ignore"):  # infinitely far is in the last bin
-            place = np.subtract(values, self.low, out=out)
-            np.multiply(place, self.inverse_width, out=place)
-        np.maximum(place, 0.0, out=place)
-        return np.minimum(place, float(BINS), out=place)
+            place = np.multiply(values, self.scale, out=out)
+        place += self.shift
+        return place.clip(FIRST_BIN, FIRST_BIN + BINS, out=place) if clip else place
 
     def count(self, values: Floats) -> Counts | None:
         """How many of the values lie below the first cut, between the cuts, and above; None where one is not finite."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            if not np.isfinite(values.sum()):  # or their sum is too large, which is as rare and as harmless
-                return None
+        ends = np.array([values.min(initial=np.inf), values.max(initial=-np.inf)])
+        if not np.isfinite(ends).all():  # NaN is the minimum of all values beside it
+            return None
+        clip = bool((self.place(ends) != self.place(ends, clip=False)).any())
         histogram = np.zeros(BINS + 1, np.int64)
-        place = np.empty(min(AT_ONCE, values.size))
-        bins = np.empty(place.size, np.intp)
+        buffer = np.empty(min(AT_ONCE, values.size))
         for start in range(0, values.size, AT_ONCE):  # pieces that stay in the cache
             part = values[start : start + AT_ONCE]
-            np.copyto(bins[: part.size], self.place(part, place[: part.size]), casting="unsafe")
-            histogram += np.bincount(bins[: part.size], minlength=BINS + 1)
+            bins = self.place(part, buffer[: part.size], clip=clip).view(np.int64)
+            bins -= BITS_OF_FIRST
+            histogram += np.bincount(bins, minlength=BINS + 1)
         return np.add.reduceat(histogram, np.concatenate(([0], self.bins)))
 
     @classmethod
     def under(cls, edges: Floats, low: float, high: float) -> tuple[Raster, Floats] | None:
         """A raster for (almost) these edges, and the edges moved to its bins; None where it would blur them."""
         with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-            inverse_width = float(BINS / (np.float64(high) - low))
-        if not edges.size or not np.isfinite(inverse_width) or inverse_width <= 0.0:
+            margin = BEYOND * (np.float64(high) - low)
+            low, high = float(low - margin), float(high + margin)
+            scale = float(BINS / (np.float64(high) - low))
+            shift = FIRST_BIN - low * scale
+        if not edges.size or not np.isfinite([scale, shift]).all() or scale <= 0.0:
             return None
-        raster = cls(low, inverse_width, np.empty(0, np.intp))
-        bins = np.unique(np.ceil(raster.place(edges)).astype(np.intp))
-        bins = bins[(bins > 0) & (bins < BINS)]
+        raster = cls(scale, shift, np.empty(0, np.intp))
+        bins = np.unique(raster.place(edges))
+        bins = bins[(bins > FIRST_BIN) & (bins < FIRST_BIN + BINS)]
         if bins.size < KEPT_CUTS * edges.size:
             return None
         # The smallest float in each bin, by bisection over floats in their order.
-        below, above = (np.full(bins.size, _rank(np.float64(end))) for end in (low, high))
+        below, above = (np.full(bins.size, _rank(np.float64(end))) for end in (LOWEST, -LOWEST))
         while (below + 1 < above).any():
             middle = (below >> 1) + (above >> 1) + (below & above & 1)  # their difference may overflow
             inside = raster.place(_unrank(middle)) >= bins
             above, below = np.where(inside, middle, above), np.where(inside, below, middle)
-        return cls(low, inverse_width, bins), _unrank(above)
+        return cls(scale, shift, (bins - FIRST_BIN).astype(np.intp)), _unrank(above)
 
 
 def _rank(value: np.float64) -> int:
@@ -102,18 +156,18 @@ class Line:
         """How many cells there are."""
         return int(self.cuts.size) + 2
 
-    def count(self, ascending: Floats) -> Counts:
-        """Count a sorted array (NaNs last, as numpy sorts them)."""
+    def count(self, ascending: Ascending) -> Counts:
+        """Count a sorted sample."""
         size = ascending.size
-        numbers = int(np.searchsorted(ascending, np.nan)) if size and np.isnan(ascending[-1]) else size
-        positions = np.searchsorted(ascending[:numbers], self.cuts)
-        return np.diff(np.concatenate(([0], positions, [numbers, size])))
+        last = ascending.values[-1:]
+        numbers = ascending.below(np.array([np.nan])) if np.isnan(last).any() else [size]
+        return np.diff(np.concatenate(([0], ascending.below(self.cuts), numbers, [size])))
 
     def tally(self, values: Floats) -> Counts:
         """Count values in any order."""
         inside = None if self.raster is None else self.raster.count(values)
         if inside is None:
-            return self.count(np.sort(values))
+            return self.count(Ascending(np.sort(values)))
         return np.concatenate(([0], inside, [0, 0]))
 
     def describe(self, cells: NDArray[np.bool_], name: str = "output") -> list[str]:
@@ -155,7 +209,7 @@ def _interval(low: float, high: float, to_infinity: bool, name: str) -> str:
 def line_from(pooled: Floats, *, resolution: int) -> Line:
     """Cells learned from a pooled sample: atoms for repeated values, quantile bins, and finer and finer tails."""
     finite = np.sort(pooled[np.isfinite(pooled)])
-    atoms, _ = repeated(finite, MOST_ATOMS)
+    atoms, _ = Ascending(finite).repeated(MOST_ATOMS)
     rest = finite[~np.isin(finite, atoms)] if atoms.size else finite
     cells = min(resolution, rest.size // FEWEST_PER_CELL)
     levels = np.arange(1, cells) / cells if cells > 1 else np.empty(0)
@@ -174,20 +228,6 @@ def line_from(pooled: Floats, *, resolution: int) -> Line:
     return Line(np.unique(cuts))
 
 
-def repeated(ascending: NDArray[Any], limit: int) -> tuple[NDArray[Any], Counts]:
-    """Values that occur more than once in a sorted array, and how often; the ``limit`` most frequent of them, sorted."""
-    same = ascending[1:] == ascending[:-1]
-    if not same.any():
-        return ascending[:0], np.empty(0, np.int64)
-    edge = np.diff(np.concatenate(([0], same.view(np.int8), [0])))
-    starts = np.flatnonzero(edge == 1)
-    lengths = np.flatnonzero(edge == -1) - starts + 1
-    if starts.size > limit:
-        chosen = np.sort(np.argpartition(lengths, -limit)[-limit:])
-        starts, lengths = starts[chosen], lengths[chosen]
-    return ascending[starts], lengths.astype(np.int64)
-
-
 @dataclass(frozen=True, slots=True)
 class Table:
     """One cell for each known exact value (or key), and a last one for everything else."""
@@ -199,23 +239,15 @@ class Table:
         """How many cells there are."""
         return int(self.keys.size) + 1
 
-    def count(self, ascending: NDArray[Any]) -> Counts:
-        """Count a sorted array of values or keys."""
-        low = np.searchsorted(ascending, self.keys, side="left")
-        high = np.searchsorted(ascending, self.keys, side="right")
-        inside = high - low
+    def count(self, ascending: Ascending) -> Counts:
+        """Count a sorted sample of values or keys."""
+        inside = ascending.below(self.keys, "right") - ascending.below(self.keys)
         return np.concatenate([inside, [ascending.size - inside.sum()]]).astype(np.int64)
 
-    def unknown(self, ascending: NDArray[Any], limit: int) -> tuple[NDArray[Any], Counts]:
+    def unknown(self, ascending: Ascending, limit: int) -> tuple[NDArray[Any], Counts]:
         """Repeated values that have no cell yet."""
         if self.keys.size and self.count(ascending)[-1] < 2:
-            return ascending[:0], np.empty(0, np.int64)
-        keys, lengths = repeated(ascending, limit + self.keys.size)
-        if not keys.size:
-            return keys, lengths
+            return ascending.values[:0], np.empty(0, np.int64)
+        keys, lengths = ascending.repeated(limit + self.keys.size)
         new = ~np.isin(keys, self.keys)
-        keys, lengths = keys[new], lengths[new]
-        if keys.size > limit:
-            chosen = np.sort(np.argpartition(lengths, -limit)[-limit:])
-            keys, lengths = keys[chosen], lengths[chosen]
-        return keys, lengths
+        return most_frequent(keys[new], lengths[new], limit)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.outputs import Encoded
-from dpaudit.engine.partition import Table, repeated
+from dpaudit.engine.partition import Ascending, Table
 from dpaudit.engine.views import Block, RecordView
 
 Counts: TypeAlias = NDArray[np.int64]
@@ -117,7 +117,7 @@ def build_bit_views(sides: Sides) -> list[tuple[BitsView | RecordView, Counts]]:
         view = BitsView(column, Table(np.unique(lowest_bit(pooled))), cuts, "bits" if width == 1 else f"bits[{column}]")
         built.append((view, _count(view, sides)))
     if width == 1:
-        keys, _ = repeated(np.sort(np.concatenate([batch.values[:, 0] for batch in sides])), 1024)
+        keys, _ = Ascending(np.sort(np.concatenate([batch.values[:, 0] for batch in sides]))).repeated(1024)
         record = RecordView(Table(keys), {float(key): f"output == {float(key)!r}" for key in keys}, floats=True)
         built.append((record, _count(record, sides)))
     return built

@@ -16,15 +16,16 @@ from itertools import pairwise
 
 from dpaudit.engine.crew import Crew, GaveUp, LostWorker, cannot_be_sent, received
 from dpaudit.engine.sampling import (
+    COMMON_SEED,
     FEWEST_BLOCKS,
     SIGNED,
     BlockPair,
     Ended,
     OutOfTime,
     Task,
-    block_sizes,
     merge,
     run_task,
+    signature_of_seed,
 )
 
 LONGEST_TASK = 1.0  # seconds of work, where its blocks allow: what is lost with a worker, or at a stop
@@ -40,19 +41,18 @@ NOBODY = 60.0  # seconds without a single worker after which a cluster is given 
 
 def run_round(
     task: Task,
-    size: int,
+    sizes: Sequence[int],
     *,
     deadline: float | None,
     crew: Crew,
     seconds_each: float,
     on_block: Callable[[int], None],
 ) -> Ended:
-    """Draw ``size`` outputs of each side, block by block.
+    """Draw the blocks of a round, as many outputs of either side.
 
     ``seconds_each`` is what one output took so far; it only decides who draws, never what is drawn.
     """
-    sizes = block_sizes(size)
-    if crew.executor is None or 2 * size * seconds_each < 2 * crew.worth_sending:
+    if crew.executor is None or 2 * sum(sizes) * seconds_each < 2 * crew.worth_sending:
         return _run_here(task, sizes, deadline, on_block)
     if 2 * SIGNED * seconds_each > INTRODUCTION:
         task = replace(task, audit="")
@@ -129,10 +129,14 @@ class _There:
         self._finished: queue.SimpleQueue[Future[Ended]] = queue.SimpleQueue()
         self._landed: dict[int, Ended] = {}  # beyond a gap, until it closes
         self._losses: Counter[int] = Counter()
+        self._drew_again = False
         self._end = len(self._pieces)  # nothing from here on can be settled any more
 
     def run(self) -> Ended:
         self._crew.start()
+        if self._pieces[0].audit and not self._crew.known:
+            # Whether processes draw alike shows before any of them is lost.
+            self._crew.know(signature_of_seed(self._pieces[0], self._deadline, *COMMON_SEED))
         done = _Prefix()
         signatures: set[int] = set()
         cause: BaseException | None = None
@@ -156,9 +160,12 @@ class _There:
         finally:
             for future in self._flying:
                 future.cancel()
-        # A cluster runs what it lost again without asking. Where that is a second chance, nothing of the round counts.
-        if not self._crew.replayable and self._crew.drew_again():
-            return Ended((), LostWorker("the cluster lost one with blocks of this round, and drew them again"))
+        # A cluster runs what it lost again without asking, and processes may turn out to differ only after a loss. Where a
+        # second draw was a second chance, nothing of the round counts.
+        if not self._crew.replayable and (self._drew_again or self._crew.drew_again()):
+            return Ended(
+                (), LostWorker("blocks of this round went with it, and drawing them again would be a second chance")
+            )
         return done.ended(cause)
 
     def _send(self, number: int) -> None:
@@ -185,6 +192,7 @@ class _There:
             elif isinstance(loss, GaveUp):
                 pass
             elif self._losses[number] < MOST_LOSSES:
+                self._drew_again = True
                 self._send(number)
                 return
             else:

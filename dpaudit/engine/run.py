@@ -179,10 +179,10 @@ class Run:
                 if size < 1:
                     return StoppedBy.SAMPLES
                 self.sampled = candidate
-                task = self._task(candidate, size)
+                sizes = self.sampler.blocks(size, timed=self.deadline is not None)
                 ended = run_round(
-                    task,
-                    size,
+                    self._task(candidate, len(sizes)),
+                    sizes,
                     deadline=self.deadline,
                     crew=self.crew,
                     seconds_each=self.seconds_drawing / max(self.drawn, 1),
@@ -212,9 +212,8 @@ class Run:
             if fingerprint(tuple(pair)) not in known:
                 self.prints[id(self.campaign.propose(pair).pair)] = fingerprint(tuple(pair))
 
-    def _task(self, candidate: Candidate, size: int) -> Task:
+    def _task(self, candidate: Candidate, blocks: int) -> Task:
         learner = candidate.learner
-        blocks = max(1, min(16, size))
         return Task(
             sampler=self.sampler,
             data=candidate.pair.data,
@@ -224,7 +223,7 @@ class Run:
             key=(candidate.number + (1_000_000 if self.sampler.one_by_one else 0), candidate.rounds),
             first=0,
             sizes=(),
-            keep=-(-learner.wanted() // blocks),
+            keep=learner.wanted(blocks),
             audit=self.token,
         )
 

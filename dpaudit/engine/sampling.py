@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
+from functools import cache
 from types import FrameType
 from typing import Any, TypeAlias
 
@@ -27,7 +28,7 @@ from dpaudit.engine.drift import raised_share
 from dpaudit.engine.outputs import Encoded, digest, encode, record_keys, stack, unwrapped
 from dpaudit.engine.views import Block, RecordView, ScoreView, View
 from dpaudit.errors import DPAuditError, MechanismError
-from dpaudit.mechanism import Fresh, Mechanism, Outputs, PerRelease, Plain, Raised, checked_outputs
+from dpaudit.mechanism import Fresh, Mechanism, Outputs, PerRelease, Plain, Raised, checked_outputs, kept
 from dpaudit.values import fingerprint
 
 Counts: TypeAlias = NDArray[np.int64]
@@ -35,13 +36,15 @@ Counts: TypeAlias = NDArray[np.int64]
 LARGEST_BLOCK = 65_536  # outputs drawn at once: what bounds the memory
 SMALL_BLOCK = 1024
 SIGNED = 32
+COMMON_SEED = (4, 0)  # from which all processes draw once, to see whether they draw alike
 CHANGED_INPUT = (
     "The mechanism changed its input, so later releases saw other data than earlier ones. Copy the data inside the mechanism "
     "before sorting, popping or assigning."
 )
 LARGE_BLOCK = 8192  # from here on exact repeats are looked for in
-LOOK_EVERY = 8  # one block of so many
-FEWEST_BLOCKS = 16  # a round is cut at least this fine, so that a stop in its middle loses little
+LOOK_EVERY = 16  # one block of so many
+FEWEST_BLOCKS = 16  # a round is cut at least this fine, so that a stop in its middle loses little,
+LEAST_CALL = 256  # but calls that make many outputs have a cost of their own: without a deadline they make so many
 
 
 class BatchRaised(DPAuditError):
@@ -82,7 +85,8 @@ class Sampler:
                 raise
             except Exception as error:
                 raise BatchRaised(f"{type(error).__name__}: {error}") from error
-        return unwrapped(checked_outputs(outputs, size))
+        outputs = unwrapped(checked_outputs(outputs, size))
+        return kept(outputs) if size < SMALL_BLOCK else outputs  # larger ones are counted before the next call
 
     def _one(self, data: Any, rng: np.random.Generator) -> Any:
         try:
@@ -96,7 +100,11 @@ class Sampler:
             raise  # it broke the protocol; any other error is what the caller of a release sees
         except Exception as error:
             return Raised.from_exception(error)
-        return unwrapped(checked_outputs(outputs, 1))[0]
+        return kept(unwrapped(checked_outputs(outputs, 1))[0])
+
+    def blocks(self, total: int, *, timed: bool) -> tuple[int, ...]:
+        """How a round is cut; what is ``timed`` must be able to stop after few outputs."""
+        return block_sizes(total, least=LEAST_CALL if self.batched and not timed else 1)
 
     @property
     def batched(self) -> bool:
@@ -227,14 +235,16 @@ def _introduction(task: Task, deadline: float | None) -> tuple[int | None, int |
     From different seeds, processes that start from one random state (a generator made at import time) draw the same; from
     one seed, processes of a mechanism that can be replayed do.
     """
+    return signature_of_seed(task, deadline, 3, os.getpid()), signature_of_seed(task, deadline, *COMMON_SEED)
+
+
+def signature_of_seed(task: Task, deadline: float | None, *key: int) -> int | None:
+    """Signature of what this process draws from one seed, on which nothing is bet."""
+    seed = seed_child(task.entropy, 0, 0, *key)
     try:
-        own, common = (
-            _signature(encode(task.sampler.draw(task.data, SIGNED, seed_child(task.entropy, 0, 0, *key), deadline)))
-            for key in ((3, os.getpid()), (4, 0))
-        )
+        return _signature(encode(task.sampler.draw(task.data, SIGNED, seed, deadline)))
     except (TimedOut, BatchRaised, OutOfTime):
-        return None, None
-    return own, common
+        return None
 
 
 def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[int], None] = lambda _: None) -> Ended:
@@ -243,6 +253,7 @@ def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[i
     A large block is counted while it is in the cache. Small ones are drawn one by one and counted together, which changes
     nothing: counts add up, and outputs to learn from are taken from every block alike.
     """
+    _keep_memory()
     done: list[BlockPair] = []
     small: list[tuple[Outputs, Outputs]] = []
     sizes: list[int] = []
@@ -276,6 +287,16 @@ def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[i
         counted = [_count(task, outputs, sizes, look=False) for outputs in zip(*small, strict=True)]
         done.append(_paired(sum(sizes), counted, (drawing, time.perf_counter() - begin)))
     return Ended(tuple(done), cause)
+
+
+@cache
+def _keep_memory() -> None:
+    """Let the process keep a few megabytes instead of returning them after every block and fetching them for the next.
+
+    The C library of Linux keeps as much as twice the largest piece that was ever freed; this one is never touched. Without
+    it half of the time of a fast mechanism goes into page faults.
+    """
+    np.empty(16 << 20, np.uint8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -366,15 +387,15 @@ def merge(blocks: Sequence[BlockPair]) -> BlockPair:
     )
 
 
-def block_sizes(total: int) -> list[int]:
-    """Cut a round of ``total`` outputs per side into blocks of at most a sixteenth, and of at most ``LARGEST_BLOCK``.
+def block_sizes(total: int, *, least: int = 1) -> tuple[int, ...]:
+    """Cut a round of ``total`` outputs per side into blocks of a sixteenth, but ``least`` to ``LARGEST_BLOCK`` outputs.
 
-    >>> block_sizes(50), len(block_sizes(10_000_000))
-    ([4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 2], 153)
+    >>> block_sizes(50), block_sizes(300, least=256), len(block_sizes(10_000_000))
+    ((4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 2), (256, 44), 153)
     """
-    largest = min(-(-total // FEWEST_BLOCKS), LARGEST_BLOCK)
+    largest = min(max(-(-total // FEWEST_BLOCKS), least), LARGEST_BLOCK)
     whole, rest = divmod(total, largest)
-    return [largest] * whole + ([rest] if rest else [])
+    return (largest,) * whole + ((rest,) if rest else ())
 
 
 @dataclass(frozen=True, slots=True)

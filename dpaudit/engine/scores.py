@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from dpaudit.engine.evidence import shrunk_log_ratio
 from dpaudit.engine.outputs import EXACT_INTEGER, Encoded
-from dpaudit.engine.partition import Table, repeated
+from dpaudit.engine.partition import Ascending, Table
 
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
@@ -93,7 +93,7 @@ def fit_bins(pooled: Floats) -> Lookup:
     if small and high - low < BINS and (finite == np.rint(finite)).all():
         return Lookup(low - 0.5, 1.0, (), nothing)
     start, stop = np.clip(np.quantile(finite, [0.002, 0.998]), -1e300, 1e300)
-    atoms, _ = repeated(finite, ATOMS)
+    atoms, _ = Ascending(finite).repeated(ATOMS)
     return Lookup(float(start), 1.0 / max(float(stop - start) / BINS, 1e-300), tuple(atoms.tolist()), nothing)
 
 
@@ -153,7 +153,7 @@ class NaiveBayes:
         """Scores, and the counts from which a later score can be fitted (see :meth:`refitted`)."""
         bins: list[Counts] = []
         scores = self._scored(batch, bins)
-        return scores, np.concatenate([*bins, self.codes.count(np.sort(batch.codes))])
+        return scores, np.concatenate([*bins, self.codes.count(batch.structures)])
 
     def _scored(self, batch: Encoded, bins: list[Counts] | None) -> Floats:
         if self.codes.keys.size == 1 and batch.codes.strides == (0,) and batch.codes[0] == self.codes.keys[0]:

@@ -38,9 +38,11 @@ from dpaudit.neighbours import Pair
 
 FIRST_ROUND = 100  # outputs of each side that are only learned from
 SMALLEST_ROUND = 50
-GROWTH = 0.2  # a round adds this share to what a pair has seen,
-LATE_GROWTH = 0.5  # and this share once it has seen so many outputs that a late stop matters less than many rounds
-LARGE = 50_000
+GROWTH = 0.2  # a round adds this share to what a pair has seen, while a stop may be near:
+FEW = 1000  # outputs, or
+HOPEFUL = 1.0  # log-wealth;
+LATE_GROWTH = 0.5  # and this share otherwise, because rounds have a cost of their own
+LARGE = 50_000  # outputs after which a stop a little late matters less than many rounds
 RESERVED = 0.25  # of the capital, for pairs proposed while the audit runs
 LEADERS_SHARE = 3  # outputs of the leading pair for each output of all others
 EXPLORE = 0.3
@@ -78,7 +80,8 @@ class Candidate:
         """Outputs of each side in its next round. A pair that is only explored needs no fine stopping."""
         if not self.rounds:
             return FIRST_ROUND
-        growth = GROWTH if leading and self.seen < LARGE else LATE_GROWTH
+        near = self.seen < FEW or (self.log_wealth > HOPEFUL and self.seen < LARGE)
+        growth = GROWTH if leading and near else LATE_GROWTH
         return max(SMALLEST_ROUND, math.ceil(growth * max(self.learner.counted(), self.seen // 16)))
 
     def index(self, points: Points, *, bound: bool) -> tuple[float, float]:

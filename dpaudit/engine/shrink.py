@@ -26,7 +26,6 @@ from dpaudit.engine.sampling import (
     Sampler,
     Task,
     TimedOut,
-    block_sizes,
     merge,
     run_task,
     seed_child,
@@ -74,9 +73,10 @@ class Looker:
             if size < 1:
                 return None
             learner = candidate.learner
+            sizes = self.sampler.blocks(size, timed=self.deadline is not None)
             task = Task(
                 self.sampler, pair.data, pair.neighbour, learner.views, self.entropy,
-                (base + self.looks, candidate.rounds), 0, tuple(block_sizes(size)), -(-learner.wanted() // 16),
+                (base + self.looks, candidate.rounds), 0, sizes, learner.wanted(len(sizes)),
             )  # fmt: skip
             ended = run_task(task, deadline=self.deadline)
             if ended.cause is not None:
@@ -167,7 +167,7 @@ def measure(looker: Looker, pair: Pair, event: Event, trials: int) -> Measured:
     batches = []
     for side, data in enumerate(ordered):
         seed = seed_child(looker.entropy, MEASURE_NUMBER, 0, 0, side)
-        batches.append(encode(looker.sampler.draw(data, trials, seed, looker.deadline)))
+        batches.append(encode(looker.sampler.draw(data, trials, seed, looker.deadline)).head(trials))
         looker.drawn += trials
     counts = [int(event.contains(batch).sum()) for batch in batches]
     lead = leading(event, source(ordered.data), source(ordered.neighbour), counts, trials)

@@ -23,13 +23,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.outputs import CLOSE, OPEN, Encoded, plain, record_keys
-from dpaudit.engine.partition import Line, Table
+from dpaudit.engine.partition import Ascending, Line, Table
 from dpaudit.engine.scores import NaiveBayes, Score
 
 Counts: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 
 NEW_KEYS_PER_BLOCK = 64
+NOTHING = Ascending(np.empty(0))
 
 
 class Block:
@@ -39,13 +40,11 @@ class Block:
         self.batch = batch
 
     @cached_property
-    def ascending(self) -> NDArray[np.float64]:
+    def ascending(self) -> Ascending:
         """The single number of each output, sorted. NaN where there is none."""
         if self.batch.values.shape[1] == 0:
-            return np.full(len(self.batch), np.nan)
-        column = self.batch.values[:, 0].copy()
-        column.sort()
-        return column
+            return Ascending(np.full(len(self.batch), np.nan))
+        return self.batch.counted or Ascending(np.sort(self.batch.values[:, 0]))
 
     def tally(self, line: Line) -> Counts:
         """Count the single numbers in the cells of a line, by a histogram unless they have been sorted anyway."""
@@ -54,14 +53,14 @@ class Block:
         return line.tally(self.batch.values[:, 0])
 
     @cached_property
-    def codes(self) -> NDArray[np.uint64]:
+    def codes(self) -> Ascending:
         """Structures, sorted."""
-        return np.sort(self.batch.codes)
+        return self.batch.structures
 
     @cached_property
-    def keys(self) -> NDArray[np.uint64]:
+    def keys(self) -> Ascending:
         """Keys of whole outputs, sorted."""
-        return np.sort(record_keys(self.batch)) if self.batch.values.shape[1] else self.codes
+        return Ascending(np.sort(record_keys(self.batch))) if self.batch.values.shape[1] else self.codes
 
 
 class View(Protocol):
@@ -115,12 +114,12 @@ class ValueView:
                 if line is None:
                     parts.append(np.array([len(batch) if inside else 0]))
                 else:
-                    parts.append(block.tally(line) if inside else line.count(np.empty(0)))
+                    parts.append(block.tally(line) if inside else line.count(NOTHING))
         elif not batch.values.shape[1]:
             counts = self.codes.count(block.codes)
             known = len(batch) - int(counts[-1])
             for count, line in zip(counts[:-1], self.lines, strict=True):
-                parts.append(np.array([count]) if line is None else line.count(np.full(count, np.nan)))
+                parts.append(np.array([count]) if line is None else line.count(Ascending(np.full(count, np.nan))))
         else:
             column = batch.values[:, 0]
             for code, line in zip(self.codes.keys, self.lines, strict=True):
@@ -182,7 +181,7 @@ class RecordView:
         """One per known output, and one for all others."""
         return self.table.cells
 
-    def _sorted(self, block: Block) -> NDArray[Any]:
+    def _sorted(self, block: Block) -> Ascending:
         return block.ascending if self.floats else block.keys
 
     def count(self, block: Block) -> Counts:

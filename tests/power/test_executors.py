@@ -29,7 +29,7 @@ from dpaudit.engine.crew import Crew
 from dpaudit.engine.learning import Learner, Settled, build_views
 from dpaudit.engine.outputs import encode
 from dpaudit.engine.result import StoppedBy
-from dpaudit.engine.sampling import Sampler, Task, merge
+from dpaudit.engine.sampling import Sampler, Task, block_sizes, merge
 from dpaudit.engine.workers import Workers
 
 CLAIM = PureDP(1.0)
@@ -436,12 +436,11 @@ def small_task() -> Task:
     return Task(Sampler(mechanism), 0.0, 1.0, learner.views, 7, (1, 0), 0, (), 1, "counted")
 
 
-def test_back_pressure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "block_sizes", lambda total: [10] * (total // 10))
+def test_back_pressure() -> None:
     counting = Counting()
     # A round that is expected to take long is cut into many tasks.
     ended = rounds.run_round(
-        small_task(), 5000, deadline=None, crew=Crew(counting), seconds_each=0.05, on_block=lambda _: None
+        small_task(), [10] * 500, deadline=None, crew=Crew(counting), seconds_each=0.05, on_block=lambda _: None
     )
     assert ended.cause is None
     assert counting.sent == 500
@@ -449,7 +448,7 @@ def test_back_pressure(monkeypatch: pytest.MonkeyPatch) -> None:
     assert counting.sent_before_the_first_ended <= rounds.AHEAD * 2
     assert len(ended.blocks) <= rounds.MOST_BLOCKS  # added up as they came
     here = rounds.run_round(
-        small_task(), 5000, deadline=None, crew=Crew(None), seconds_each=0.05, on_block=lambda _: None
+        small_task(), [10] * 500, deadline=None, crew=Crew(None), seconds_each=0.05, on_block=lambda _: None
     )
     both = merge(ended.blocks), merge(here.blocks)
     assert both[0].size == both[1].size == 5000
@@ -471,7 +470,7 @@ def test_two_workers_draw_almost_twice_as_fast(there: Any, workers: Workers) -> 
             begin = time.perf_counter()
             ended = rounds.run_round(
                 replace(task, key=(1, number)),
-                size,
+                block_sizes(size),
                 deadline=None,
                 crew=team,
                 seconds_each=5e-6,

@@ -107,7 +107,7 @@ def test_leaks_in_interactions_need_the_boosted_score() -> None:
 
 
 def test_detectable_epsilon_is_what_it_says() -> None:
-    """An alternative as stated (13.8) at 1.25 times what would be detected is found in most runs; at half of it in none.
+    """An alternative as stated (13.8) at 1.1 times what would be detected is found in most runs; half way from the claim in few.
 
     Both counts are of fixed seeds; a shortfall in power shows as a failure here.
     """
@@ -121,12 +121,12 @@ def test_detectable_epsilon_is_what_it_says() -> None:
         mechanism = dpaudit.batched(lambda side, size, rng: (rng.random(size) < chance[side]).astype(float))
         runs = [
             dpaudit.audit(mechanism, PureDP(1.0), [(0, 1)], samples=samples, alpha=ALPHA, seed=seed, shrink=False)
-            for seed in range(5)
+            for seed in range(9)
         ]
         return sum(run.verdict is Verdict.VIOLATION for run in runs)
 
-    assert found(1.1 * told) >= 4
-    assert found(1.0 + 0.5 * (told - 1.0)) <= 1
+    assert found(1.1 * told) >= 7
+    assert found(1.0 + 0.5 * (told - 1.0)) <= 3
 
 
 def test_bounds_approach_the_truth() -> None:

@@ -26,7 +26,38 @@ from hypothesis import strategies as st
 
 import dpaudit
 from dpaudit.engine.outputs import Encoded, digest, encode, numbers, record_keys, stack, structure
+from dpaudit.engine.partition import Ascending
 from dpaudit.mechanism import Raised
+
+
+@given(st.lists(st.integers(-100, 100), min_size=1, max_size=300), st.sampled_from([np.int8, np.int64, np.float64]))
+def test_integers_are_counted_as_they_would_be_sorted(values: list[int], dtype: Any) -> None:
+    array = np.array(values, dtype=dtype)
+    batch = encode(array)
+    assert (batch.counted is None) == (dtype is np.float64)
+    check_counted(batch, batch.values[:, 0])
+
+
+@given(st.lists(st.text(max_size=12), min_size=1, max_size=12), st.integers(0, 9), st.sampled_from([1, 50, 9000]))
+@settings(max_examples=25)
+def test_words_are_counted_as_they_would_be_sorted(words: list[str], seed: int, size: int) -> None:
+    array = np.random.default_rng(seed).choice(np.array(words), size=size)
+    batch = encode(array)
+    check_counted(batch, batch.codes)
+    np.testing.assert_array_equal(batch.codes, encode(array.tolist()).codes)
+
+
+def check_counted(batch: Encoded, values: np.ndarray[Any, Any]) -> None:
+    counted, plain = batch.counted, Ascending(np.sort(values))
+    if counted is None:
+        return
+    distinct = np.unique(values)
+    assert counted.size == plain.size
+    for side in ("left", "right"):
+        np.testing.assert_array_equal(counted.below(distinct, side), plain.below(distinct, side))
+    for limit in (1, 3, 1000):
+        assert sorted(counted.repeated(limit)[1].tolist()) == sorted(plain.repeated(limit)[1].tolist())
+    np.testing.assert_array_equal(counted.repeated(1000)[0], plain.repeated(1000)[0])
 
 
 class Colour(enum.Enum):

@@ -70,7 +70,10 @@ def test_blocks_make_up_the_round(total: int) -> None:
     assert sum(sizes) == total
     assert min(sizes) >= 1
     assert max(sizes) <= LARGEST_BLOCK
-    assert max(sizes) <= -(-total // 16)  # at most a sixteenth of the round (13.4)
+    assert max(sizes) <= -(-total // 16)
+    coarse = block_sizes(total, least=256)
+    assert sum(coarse) == total
+    assert max(coarse) == max(max(sizes), min(256, total))
     assert len(set(sizes[:-1])) <= 1
 
 
@@ -161,7 +164,12 @@ def test_rounds_do_not_depend_on_the_executor(size: int) -> None:
     def drawn(executor: Any, seconds_each: float) -> BlockPair:
         task = task_of(function, views=views)
         ended = run_round(
-            task, size, deadline=None, crew=Crew(executor), seconds_each=seconds_each, on_block=lambda _: None
+            task,
+            block_sizes(size),
+            deadline=None,
+            crew=Crew(executor),
+            seconds_each=seconds_each,
+            on_block=lambda _: None,
         )
         assert ended.cause is None
         return merge(ended.blocks)

@@ -16,7 +16,7 @@ from dpaudit.engine.events import simplest
 from dpaudit.engine.evidence import Points
 from dpaudit.engine.learning import Learner, Settled, build_views
 from dpaudit.engine.outputs import encode, number, numbers, structure
-from dpaudit.engine.partition import LOWEST, Line, Table, line_from, repeated
+from dpaudit.engine.partition import LOWEST, Ascending, Line, Table, line_from
 from dpaudit.engine.representation import build_bit_views, lowest_bit
 from dpaudit.engine.views import Block
 from dpaudit.mechanism import Raised
@@ -194,7 +194,7 @@ def test_every_cell_has_a_text(make: Maker) -> None:
 @settings(max_examples=200, deadline=None, derandomize=True)
 def test_lines_partition_the_floats(values: list[float], learned: list[float], resolution: int) -> None:
     line = line_from(np.array(learned, dtype=np.float64), resolution=resolution)
-    counts = line.count(np.sort(np.array(values, dtype=np.float64)))
+    counts = line.count(Ascending(np.sort(np.array(values, dtype=np.float64))))
     expected = [0] * line.cells
     cuts = line.cuts.tolist()
     assert cuts == sorted(set(cuts))
@@ -206,7 +206,7 @@ def test_lines_partition_the_floats(values: list[float], learned: list[float], r
 def test_special_values_have_cells_of_their_own() -> None:
     line = line_from(np.array([1.0, 1.0, 2.0, 3.0]), resolution=16)
     batch = np.sort(np.array([-math.inf, LOWEST, 1.0, np.nextafter(1.0, 2.0), -LOWEST, math.inf, math.nan]))
-    counts = line.count(batch)
+    counts = line.count(Ascending(batch))
     assert counts[0] == counts[-1] == counts[-2] == 1  # minus infinity, NaN, infinity
     atom = int(np.searchsorted(line.cuts, 1.0, side="right"))
     assert counts[atom] == 1
@@ -234,11 +234,11 @@ def test_lines_say_what_a_person_would(cells: list[int], text: list[str]) -> Non
 
 
 def test_repeated_values_and_tables() -> None:
-    ascending = np.sort(np.array([1.0, 1.0, 2.0, 3.0, 3.0, 3.0, math.nan, math.nan]))
-    values, lengths = repeated(ascending, 10)
+    ascending = Ascending(np.sort(np.array([1.0, 1.0, 2.0, 3.0, 3.0, 3.0, math.nan, math.nan])))
+    values, lengths = ascending.repeated(10)
     assert values.tolist() == [1.0, 3.0]
     assert lengths.tolist() == [2, 3]
-    assert repeated(ascending, 1)[0].tolist() == [3.0]
+    assert ascending.repeated(1)[0].tolist() == [3.0]
     table = Table(np.array([1.0, 5.0]))
     assert table.count(ascending).tolist() == [2, 0, 6]
     assert table.unknown(ascending, 10)[0].tolist() == [3.0]
