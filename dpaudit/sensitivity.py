@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, ValuesView
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from decimal import Decimal
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpaudit.claims import Relation, Verdict
 from dpaudit.errors import InvalidArgument, MechanismError
-from dpaudit.validation import check_choice, check_count, check_non_negative, check_open_unit, shorten
+from dpaudit.validation import check_choice, check_count, check_non_negative, shorten
 from dpaudit.values import fingerprint, is_frame, is_series, source
 
 if TYPE_CHECKING:
@@ -28,6 +28,7 @@ Norm: TypeAlias = Literal["l1", "l2", "linf", "hamming"] | Callable[[Any, Any], 
 _NORMS = ("l1", "l2", "linf", "hamming")
 _REAL = (bool, int, float, Decimal, Fraction, np.integer, np.floating, np.bool_)
 _MISSING = object()
+_NAN = object()
 _LENGTH = ("length", None)
 
 Path: TypeAlias = tuple[tuple[str, Any], ...]
@@ -41,6 +42,7 @@ class SensitivityEstimate:
     norm: str
     sensitivity: float
     pair: Pair
+    answers: tuple[Any, Any]
     pairs: int
     seed: int
 
@@ -49,6 +51,7 @@ class SensitivityEstimate:
             [
                 f"The {self.norm} sensitivity of {self.query} is at least {self.sensitivity:.12g}, on",
                 *_pair_lines(self.pair),
+                _answer_line(self.answers),
                 f"  {self.pairs} pairs tried, seed={self.seed}",
             ]
         )
@@ -82,8 +85,7 @@ class SensitivityCheck:
             lines += [f"  largest change found: {self.largest:.12g}, on", *_pair_lines(self.worst)]
         else:
             lines += [f"  the answer changes by {self.witness_change:.12g}, on", *_pair_lines(self.witness)]
-            shown = [str(answer) if isinstance(answer, Failed) else shorten(answer) for answer in self.answers]
-            lines += [f"    answers   : {shown[0]} and {shown[1]}"]
+            lines += [_answer_line(self.answers)]
             lines += [f"  largest change over all pairs tried: {self.largest:.12g}"]
         lines.append(f"  {self.pairs} pairs tried, seed={self.seed}, rounding allowance {self.tolerance:g} relative")
         return "\n".join(lines)
@@ -103,7 +105,7 @@ class Failed:
 def check_sensitivity(
     query: Callable[[Any], Any],
     bound: float,
-    neighbours: Neighbours,
+    neighbours: Neighbours | Sequence[tuple[Any, Any]],
     norm: Norm = "l1",
     *,
     examples: int = 300,
@@ -118,8 +120,8 @@ def check_sensitivity(
 
     * Entries of dicts, sets, Series and DataFrames are matched by their keys, and a missing entry counts as 0 (or zeros), as
       in a histogram. Sequences and arrays of different shapes are infinitely far apart.
-    * NaN or an infinity against anything else is an infinite change; the same on both sides is none. So are None, text
-      and other values that are not numbers.
+    * NaN or an infinity against anything else is an infinite change; the same on both sides is none. So are None, text,
+      masked entries and other values that are not numbers.
     * An exception on one side only, or of another type on the other side, is an infinite change.
 
     Parameters
@@ -128,14 +130,15 @@ def check_sensitivity(
         ``f(data)``; it receives a copy, so it may change its argument.
     bound : float
         The claimed sensitivity.
-    neighbours : Neighbours
+    neighbours : Neighbours, or a list of pairs
         Where to search.
     norm : {"l1", "l2", "linf", "hamming"} or callable
-        ``"hamming"`` counts the entries that differ; a callable ``norm(answer, answer2)`` is any metric.
+        ``"hamming"`` counts the entries that differ; a callable ``norm(answer, answer2)`` is any metric. It is not asked
+        about exceptions; where it gives NaN, answers that are not the same are infinitely far apart.
     examples, seed : int
         Size and seed of the search.
     tolerance : float
-        Relative rounding allowance on the bound.
+        Relative rounding allowance on the bound, at least 0 and below 1.
 
     Examples
     --------
@@ -145,8 +148,11 @@ def check_sensitivity(
     >>> found.verdict.value, found.largest, found.witness
     ('VIOLATION', 10.0, Pair(data=[], neighbour=[2]))
     """
-    check_non_negative(bound=bound)
-    check_open_unit(tolerance=tolerance)
+    check_non_negative(bound=bound, tolerance=tolerance)
+    if tolerance >= 1.0:
+        raise InvalidArgument(
+            f"tolerance={tolerance!r} must be below 1: it is the share of the bound that rounding may add."
+        )
     allowed = float(bound) * (1.0 + tolerance)
     search, change = _search(query, neighbours, norm, lambda value: value > allowed, examples, seed)
     first, second = search.witness or search.worst
@@ -168,11 +174,17 @@ def check_sensitivity(
 
 
 def estimate_sensitivity(
-    query: Callable[[Any], Any], neighbours: Neighbours, norm: Norm = "l1", *, examples: int = 300, seed: int = 0
+    query: Callable[[Any], Any],
+    neighbours: Neighbours | Sequence[tuple[Any, Any]],
+    norm: Norm = "l1",
+    *,
+    examples: int = 300,
+    seed: int = 0,
 ) -> SensitivityEstimate:
     """Return the largest change of the query that a search finds: a lower bound on its sensitivity.
 
-    Parameters are those of :func:`check_sensitivity`.
+    Parameters are those of :func:`check_sensitivity`. The bound is infinite where the query raises, or gives something else
+    than numbers, on one side only; ``answers`` says what it gave.
 
     >>> from hypothesis import strategies as st
     >>> from dpaudit import neighbours
@@ -185,6 +197,7 @@ def estimate_sensitivity(
         norm=_name(norm),
         sensitivity=search.largest,
         pair=search.worst,
+        answers=(_answer(query, search.worst.data), _answer(query, search.worst.neighbour)),
         pairs=search.pairs,
         seed=seed,
     )
@@ -200,8 +213,8 @@ def distance(first: Any, second: Any, norm: Norm = "l1") -> float:
         same = isinstance(first, Failed) and isinstance(second, Failed) and first.type == second.type
         return 0.0 if same else math.inf
     if callable(norm):
-        value = float(norm(first, second))
-        return math.inf if math.isnan(value) else value
+        return _by_metric(norm, first, second)
+    first, second = _plain(first), _plain(second)
     if all(isinstance(answer, np.ndarray) and answer.dtype.kind == "f" for answer in (first, second)):
         gaps = _array_gaps(first, second)
     else:
@@ -231,15 +244,34 @@ def distance(first: Any, second: Any, norm: Norm = "l1") -> float:
     return largest * math.sqrt(math.fsum((gaps / largest) ** 2))  # scaled, so that squares neither overflow nor vanish
 
 
+def _by_metric(metric: Callable[[Any, Any], float], first: Any, second: Any) -> float:
+    try:
+        value = float(metric(first, second))
+    except Exception as error:
+        raise InvalidArgument(
+            f"norm={_name(metric)} gave no number for the answers {shorten(first)} and {shorten(second)}: "
+            f"{type(error).__name__}: {error}. A metric must take any two answers of the query."
+        ) from error
+    if value < 0.0:
+        raise InvalidArgument(
+            f"norm={_name(metric)} gave {value!r} for the answers {shorten(first)} and {shorten(second)}; a distance is "
+            "never negative."
+        )
+    if math.isnan(value):  # as where infinities are subtracted
+        return math.inf if distance(first, second, "hamming") else 0.0
+    return value
+
+
 def _search(
     query: Callable[[Any], Any],
-    neighbours: Neighbours,
+    neighbours: Neighbours | Sequence[tuple[Any, Any]],
     norm: Norm,
     exceeds: Callable[[float], bool],
     examples: int,
     seed: int,
 ) -> tuple[Search, Callable[[Pair], float]]:
     from dpaudit._hypothesis import maximise
+    from dpaudit.neighbours import Neighbours, fixed
 
     if not callable(query):
         raise InvalidArgument(f"query={shorten(query)} must be a function of one data set.")
@@ -247,6 +279,12 @@ def _search(
         check_choice(_NORMS, norm=norm)
     check_count(examples=examples)
     check_count(minimum=0, seed=seed)
+    if isinstance(neighbours, list):
+        neighbours = fixed(neighbours)
+    if not isinstance(neighbours, Neighbours):
+        raise InvalidArgument(
+            f"neighbours={shorten(neighbours)} must come from dpaudit.neighbours, or be a list of pairs (data, neighbour)."
+        )
     if neighbours.relation is Relation.SECRETS:
         raise InvalidArgument(
             f"neighbours={neighbours!r} are secrets, whose data are drawn at random; sensitivity is about fixed data."
@@ -277,7 +315,8 @@ def _search(
 def _answer(query: Callable[[Any], Any], data: Any) -> Any:
     # A copy, so that a query that sorts its argument in place neither harms the pair nor looks random.
     try:
-        return query(copy.deepcopy(data))
+        answer = query(copy.deepcopy(data))
+        return list(answer) if isinstance(answer, Iterator | ValuesView) else answer
     except Exception as error:
         kind = type(error)
         return Failed(f"{kind.__module__}.{kind.__qualname__}".removeprefix("builtins."), str(error))
@@ -285,6 +324,7 @@ def _answer(query: Callable[[Any], Any], data: Any) -> Any:
 
 def _entries(answer: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     """The numbers and other leaves of an answer, each with the way to it."""
+    answer = _plain(answer)
     if is_frame(answer):
         rows = _labels(answer.index)
         for place, column in enumerate(_labels(answer.columns)):
@@ -295,11 +335,13 @@ def _entries(answer: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
             yield from _entries(cell, (*path, ("key", label)))
     elif isinstance(answer, Mapping):
         for key, entry in answer.items():
-            yield from _entries(entry, (*path, ("key", key)))
+            yield from _entries(entry, (*path, ("key", _label(key))))
     elif isinstance(answer, AbstractSet):
         for element in answer:
-            yield (*path, ("key", element)), 1
-    elif isinstance(answer, list | tuple) or (isinstance(answer, np.ndarray) and answer.ndim):
+            yield (*path, ("key", _label(element))), 1
+    elif (isinstance(answer, Sequence) and not isinstance(answer, str | bytes | bytearray)) or (
+        isinstance(answer, np.ndarray) and answer.ndim
+    ):
         yield (*path, _LENGTH), str(len(answer))  # as text: sequences of different lengths do not compare
         for place, entry in enumerate(answer):
             yield from _entries(entry, (*path, ("place", place)))
@@ -307,11 +349,33 @@ def _entries(answer: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
         yield path, answer.item() if isinstance(answer, np.ndarray) else answer
 
 
+def _plain(answer: Any) -> Any:
+    """Sparse, masked and other people's arrays as plain ones (what is masked as None), records as dicts."""
+    if isinstance(answer, (*_REAL, str)):
+        return answer
+    if isinstance(answer, np.ma.MaskedArray):
+        return np.ma.filled(answer.astype(object), None)
+    if hasattr(answer, "toarray"):
+        return np.asarray(answer.toarray())
+    if isinstance(answer, np.void) and answer.dtype.names:
+        return {name: answer[name] for name in answer.dtype.names}
+    if hasattr(answer, "__array__") and not (isinstance(answer, np.generic) or is_frame(answer) or is_series(answer)):
+        return np.asarray(answer)
+    return answer
+
+
+def _label(key: Any) -> Any:
+    """A key under which the same is found again: NaN is not even equal to itself."""
+    if isinstance(key, tuple):
+        return tuple(map(_label, key))
+    return _NAN if isinstance(key, float | np.floating) and key != key else key
+
+
 def _labels(index: Any) -> list[Any]:
     """The labels of a pandas index; a label that occurs again gets its number, so that all are different."""
     counts: dict[Any, int] = {}
     labels = []
-    for label in index:
+    for label in map(_label, index):
         counts[label] = counts.get(label, 0) + 1
         labels.append((label, counts[label]))
     return labels
@@ -335,14 +399,14 @@ def _gap(first: Any, second: Any) -> float:
         return 0.0
     if not all(isinstance(entry, (*_REAL, complex, np.complexfloating)) for entry in (first, second)):
         return math.inf
-    if first == second or (first != first and second != second):  # the same infinity, or NaN on both sides
-        return 0.0
     try:
+        if first == second or (first != first and second != second):  # the same infinity, or NaN on both sides
+            return 0.0
         if all(isinstance(entry, _REAL) for entry in (first, second)):
             # Exact: large integers and decimals lose their difference as floats, and unsigned ones wrap around.
             return float(abs(_fraction(first) - _fraction(second)))
         gap = abs(complex(first) - complex(second))
-    except (OverflowError, ValueError):  # an infinity or NaN is no fraction
+    except (ArithmeticError, ValueError):  # an infinity or NaN is no fraction
         return math.inf
     return gap if math.isfinite(gap) else math.inf
 
@@ -364,6 +428,11 @@ def _array_gaps(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64
 
 def _name(function: Any) -> str:
     return function if isinstance(function, str) else getattr(function, "__qualname__", None) or shorten(function)
+
+
+def _answer_line(answers: tuple[Any, Any]) -> str:
+    first, second = (str(answer) if isinstance(answer, Failed) else shorten(answer) for answer in answers)
+    return "    answers   : " + " ".join(f"{first} and {second}".split())  # arrays and frames have lines of their own
 
 
 def _pair_lines(pair: Pair) -> list[str]:

@@ -3,6 +3,7 @@ import math
 import pickle
 import random
 import statistics
+from collections import deque
 from decimal import Decimal
 from fractions import Fraction
 
@@ -11,6 +12,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_matrix
 
 from dpaudit import neighbours
 from dpaudit.claims import Verdict
@@ -132,6 +134,7 @@ def test_tolerance_is_relative_to_the_bound():
 
     assert check(query, 1).verdict is Verdict.NO_VIOLATION_FOUND
     assert check(query, 1, tolerance=1e-10).verdict is Verdict.VIOLATION
+    assert check(query, 1, tolerance=0.0).verdict is Verdict.VIOLATION
     assert check(lambda data: 0, 0).verdict is Verdict.NO_VIOLATION_FOUND
     assert check(lambda data: 1e-300 * len(data), 0).verdict is Verdict.VIOLATION
 
@@ -285,6 +288,19 @@ def test_norms_agree_with_numpy_in_every_form(pairs):
         (pd.DataFrame({"a": [1, 2]}), pd.DataFrame({"a": [1]}), 2.0),
         (pd.DataFrame({"a": ["u"]}), pd.DataFrame({"a": ["v"]}), INF),
         (pd.DataFrame({"a": [1]}), pd.DataFrame({"b": [1]}), 2.0),
+        (csr_matrix([[1.0, 2.0]]), csr_matrix([[1.0, 3.0]]), 1.0),
+        (csr_matrix([[1.0, 2.0]]), np.array([[1.0, 2.0]]), 0.0),
+        (np.ma.array([1.0, 2.0], mask=[0, 1]), np.ma.array([1.0, 2.0], mask=[0, 0]), INF),
+        (np.ma.array([1, 2], mask=[0, 1]), np.ma.array([1, 5], mask=[0, 1]), 0.0),
+        (np.array([(1, 2.0)], dtype="i4,f8"), np.array([(1, 3.5)], dtype="i4,f8"), 1.5),
+        (np.asmatrix([[1, 2]]), np.asmatrix([[1, 4]]), 2.0),
+        (range(3), range(1, 4), 3.0),
+        (deque([1, 2]), deque([1, 5]), 3.0),
+        ({float("nan"): 1}, {float("nan"): 3}, 2.0),
+        (pd.Series([1, 2], index=[NAN, 1.0]), pd.Series([1, 2], index=[NAN, 1.0]), 0.0),
+        ({(1, float("nan")): 1}, {(1, np.float32("nan")): 1}, 0.0),
+        (Decimal("snan"), Decimal(1), INF),
+        (b"a", b"b", INF),
     ],
     ids=itertools.count(),
 )
@@ -311,6 +327,49 @@ def test_any_metric_will_do():
 
     assert estimate(lambda data: "a" * sum(data), norm=levels) == 10.0
     assert distance(1, 2, lambda first, second: NAN) == INF
+    assert distance(INF, INF, lambda first, second: abs(first - second)) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        (lambda first, second: -abs(first - second), "never negative"),
+        (lambda first, second: None, "gave no number for the answers .* TypeError"),
+        (lambda first, second: first[0], "gave no number for the answers 0 and"),
+    ],
+    ids=["negative", "none", "raises"],
+)
+def test_a_metric_that_is_none_is_refused(metric, message):
+    with pytest.raises(InvalidArgument, match=message):
+        check(sum, 1, norm=metric)
+
+
+@pytest.mark.parametrize(
+    "query", [lambda data: map(float, [len(data)]), lambda data: {0: len(data)}.values()], ids=["map", "values"]
+)
+def test_iterators_are_read_once(query):
+    assert estimate(query) == 1.0
+
+
+def test_counts_of_missing_values_have_a_key():
+    rows = st.sampled_from([NAN, 1.0]).map(lambda value: (value,))
+    close = neighbours.add_remove(rows, max_size=3, container=neighbours.frame(["x"], ["float64"]))
+    assert estimate(lambda frame: frame["x"].value_counts(dropna=False), close) == 1.0
+
+
+def test_a_list_of_pairs_is_searched():
+    assert check(sum, 1, [([0], [1]), ([0], [3])]).witness == Pair([0], [3])
+    assert estimate(sum, [([0], [3])]) == 3.0
+    with pytest.raises(InvalidArgument, match=r"must come from dpaudit\.neighbours"):
+        estimate(sum, 3)
+
+
+def test_an_estimate_shows_the_answers():
+    found = estimate_sensitivity(lambda data: 1 / len(data), ADD, examples=30)
+    assert found.sensitivity == INF
+    assert "answers   : raises ZeroDivisionError: division by zero and 1.0\n" in str(found)
+    table = estimate_sensitivity(lambda data: pd.DataFrame({"n": [len(data)], "m": [0]}), ADD, examples=30)
+    assert len(str(table).splitlines()) == 5
 
 
 @pytest.mark.parametrize(
@@ -323,6 +382,7 @@ def test_any_metric_will_do():
         (len, 1, ADD, {"examples": 0}, "examples=0"),
         (len, 1, ADD, {"seed": 1.5}, r"seed=1\.5"),
         (len, 1, ADD, {"tolerance": -1.0}, r"tolerance=-1\.0"),
+        (len, 1, ADD, {"tolerance": 1.0}, r"tolerance=1\.0 must be below 1"),
         (len, 1, neighbours.secrets([(Secret("a", list), Secret("b", list))]), {}, "drawn at random"),
     ],
     ids=itertools.count(),
