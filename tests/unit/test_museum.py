@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import re
+import runpy
 import subprocess
 import sys
 import tomllib
+import venv
 from pathlib import Path
 from types import ModuleType
 
@@ -112,9 +114,33 @@ def test_the_script_lists_the_exhibits():
     shown = listed()
     assert shown.returncode == 0
     assert [line.split()[0] for line in shown.stdout.splitlines()] == list(EXHIBITS)
+    explained = listed("--help")
+    assert explained.returncode == 0
+    assert "MUSEUM_HOME" in explained.stdout
     unknown = listed("no-such-exhibit")
     assert unknown.returncode == 2
     assert "'no-such-exhibit' is not an exhibit" in unknown.stderr
+    assert "did you mean opendp-0-15-0-bitvec" in listed("opendp-0.15.0-bitvec").stderr
+
+
+@pytest.mark.parametrize("cause", [subprocess.CalledProcessError(1, "pip"), KeyboardInterrupt()], ids=["pip", "Ctrl-C"])
+def test_an_environment_that_cannot_be_finished_leaves_nothing_behind(cause, tmp_path, monkeypatch, capsys):
+    run = runpy.run_path(str(MUSEUM / "run"))
+    monkeypatch.setenv("MUSEUM_HOME", str(tmp_path))
+    monkeypatch.setattr(venv, "create", lambda root, **options: root.mkdir())
+
+    def fail(*arguments, **options):
+        assert list(tmp_path.iterdir())
+        raise cause
+
+    monkeypatch.setattr(subprocess, "run", fail)
+    if isinstance(cause, KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt):
+            run["main"](["pure-ldp-1-2-0-unary"])
+    else:
+        assert run["main"](["pure-ldp-1-2-0-unary"]) == 2
+        assert "is PyPI within reach?" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_module_alone_runs_none_of_its_parents(tmp_path, monkeypatch):
