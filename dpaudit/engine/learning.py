@@ -208,8 +208,11 @@ def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Coun
     views: list[View] = []
     built: list[tuple[View, Counts]] = []
     if width <= 1:
-        views.append(ValueView(table, tuple(_line_of(sides, code, resolution) for code in table.keys)))
-        views.append(_record_view(sides, floats=table.keys.size == 1 and width == 1))
+        values = ValueView(table, tuple(_line_of(sides, code, resolution) for code in table.keys))
+        records = _record_view(sides, floats=table.keys.size == 1 and width == 1)
+        views.append(values)
+        if not _is_told_by(values, records, sides):
+            views.append(records)
     else:
         if codes.size > 1:
             views.append(ShapeView(table))
@@ -219,6 +222,15 @@ def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Coun
         if not _few_outputs(records, sides):
             built.extend(_score_views(sides, boosted=boosted))
     return [(view, _count(view, sides)) for view in views] + built
+
+
+def _is_told_by(values: ValueView, records: RecordView, sides: Sides) -> bool:
+    """Whether every output has a cell of its own among the values already, so that a table of outputs says the same again."""
+    if not records.table.keys.size or _count(records, sides)[:, -1].sum() > 0:
+        return False
+    line = values.lines[0]
+    cells = line.cuts if records.floats and line is not None else values.codes.keys
+    return bool(np.isin(records.table.keys, cells).all())
 
 
 def _few_outputs(records: RecordView, sides: Sides) -> bool:

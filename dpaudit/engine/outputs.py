@@ -56,6 +56,10 @@ class Encoded:
         """Whether all outputs have one structure."""
         return self.codes.strides == (0,) or bool((self.codes == self.codes[:1]).all())
 
+    def is_all(self, code: np.uint64) -> bool:
+        """Whether the batch is known, without looking at each output, to have this structure alone."""
+        return self.codes.strides == (0,) and len(self) > 0 and bool(self.codes[0] == code)
+
     @property
     def structures(self) -> Ascending:
         """The codes, sorted."""
@@ -142,9 +146,11 @@ def _counted(array: NDArray[Any]) -> Ascending | None:
     low, high = int(array.min()), int(array.max())
     if high - low >= SLOTS:
         return None
-    counts = np.bincount(array.astype(np.intp, copy=False) - low)
+    integers = array.astype(np.intp, copy=False)
+    shift = low if low < 0 or high >= SLOTS else 0
+    counts = np.bincount(integers - shift if shift else integers)
     values = np.flatnonzero(counts)
-    return Ascending((values + low).astype(np.float64), np.cumsum(counts[values]))
+    return Ascending((values + shift).astype(np.float64), np.cumsum(counts[values]))
 
 
 def _alike(words: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

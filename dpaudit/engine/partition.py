@@ -6,6 +6,7 @@ everything. Minus infinity, plus infinity and NaN have cells of their own.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -86,29 +87,29 @@ class Raster:
 
     scale: float
     shift: float
-    bins: NDArray[np.intp]  # of each inner cut
+    starts: NDArray[np.intp]  # the first bin of each cell: 0, and that of each inner cut
 
     def place(self, values: Floats, out: Floats | None = None, *, clip: bool = True) -> Floats:
         """The bin of each value, plus 2**52."""
-        with np.errstate(over="ignore"):  # infinitely far is in the last bin
-            place = np.multiply(values, self.scale, out=out)
+        place = np.multiply(values, self.scale, out=out)
         place += self.shift
         return place.clip(FIRST_BIN, FIRST_BIN + BINS, out=place) if clip else place
 
     def count(self, values: Floats) -> Counts | None:
         """How many of the values lie below the first cut, between the cuts, and above; None where one is not finite."""
-        ends = np.array([values.min(initial=np.inf), values.max(initial=-np.inf)])
-        if not np.isfinite(ends).all():  # NaN is the minimum of all values beside it
+        low, high = float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
+        if not (math.isfinite(low) and math.isfinite(high)):  # NaN is the minimum of all values beside it
             return None
-        clip = bool((self.place(ends) != self.place(ends, clip=False)).any())
+        clip = low * self.scale + self.shift < FIRST_BIN or high * self.scale + self.shift > FIRST_BIN + BINS
         histogram = np.zeros(BINS + 1, np.int64)
         buffer = np.empty(min(AT_ONCE, values.size))
-        for start in range(0, values.size, AT_ONCE):  # pieces that stay in the cache
-            part = values[start : start + AT_ONCE]
-            bins = self.place(part, buffer[: part.size], clip=clip).view(np.int64)
-            bins -= BITS_OF_FIRST
-            histogram += np.bincount(bins, minlength=BINS + 1)
-        return np.add.reduceat(histogram, np.concatenate(([0], self.bins)))
+        with np.errstate(over="ignore"):  # infinitely far is in the last bin
+            for start in range(0, values.size, AT_ONCE):  # pieces that stay in the cache
+                part = values[start : start + AT_ONCE]
+                bins = self.place(part, buffer[: part.size], clip=clip).view(np.int64)
+                bins -= BITS_OF_FIRST
+                histogram += np.bincount(bins, minlength=BINS + 1)
+        return np.add.reduceat(histogram, self.starts)
 
     @classmethod
     def under(cls, edges: Floats, low: float, high: float) -> tuple[Raster, Floats] | None:
@@ -127,11 +128,12 @@ class Raster:
             return None
         # The smallest float in each bin, by bisection over floats in their order.
         below, above = (np.full(bins.size, _rank(np.float64(end))) for end in (LOWEST, -LOWEST))
-        while (below + 1 < above).any():
-            middle = (below >> 1) + (above >> 1) + (below & above & 1)  # their difference may overflow
-            inside = raster.place(_unrank(middle)) >= bins
-            above, below = np.where(inside, middle, above), np.where(inside, below, middle)
-        return cls(scale, shift, (bins - FIRST_BIN).astype(np.intp)), _unrank(above)
+        with np.errstate(over="ignore"):
+            while (below + 1 < above).any():
+                middle = (below >> 1) + (above >> 1) + (below & above & 1)  # their difference may overflow
+                inside = raster.place(_unrank(middle)) >= bins
+                above, below = np.where(inside, middle, above), np.where(inside, below, middle)
+        return cls(scale, shift, np.concatenate(([0], bins - FIRST_BIN)).astype(np.intp)), _unrank(above)
 
 
 def _rank(value: np.float64) -> int:

@@ -37,7 +37,7 @@ def detectable_epsilon(
     high = np.full(mass.size, max(2.0 * float(points.epsilon.max()), 1.0))
     while (missed := (_margin(points, bets, mass, high, LEARNING * per_side) < needed) & (high <= MOST)).any():
         high[missed] *= 2.0
-    for _ in range(40):
+    for _ in range(24):
         middle = 0.5 * (low + high)
         missed = _margin(points, bets, mass, middle, LEARNING * per_side) < needed
         low, high = np.where(missed, middle, low), np.where(missed, high, middle)

@@ -34,15 +34,15 @@ from dpaudit.values import fingerprint
 Counts: TypeAlias = NDArray[np.int64]
 
 LARGEST_BLOCK = 65_536  # outputs drawn at once: what bounds the memory
-SMALL_BLOCK = 1024
+TOGETHER = 4096  # outputs of a block below which the blocks of a task are counted together
+ALL_LEARNED = 1024  # outputs of a block below which all are learned from
 SIGNED = 32
 COMMON_SEED = (4, 0)  # from which all processes draw once, to see whether they draw alike
 CHANGED_INPUT = (
     "The mechanism changed its input, so later releases saw other data than earlier ones. Copy the data inside the mechanism "
     "before sorting, popping or assigning."
 )
-LARGE_BLOCK = 8192  # from here on exact repeats are looked for in
-LOOK_EVERY = 16  # one block of so many
+LOOK_EVERY = 32  # blocks, in one of which exact repeats are looked for
 FEWEST_BLOCKS = 16  # a round is cut at least this fine, so that a stop in its middle loses little,
 LEAST_CALL = 256  # but calls that make many outputs have a cost of their own: without a deadline they make so many
 
@@ -86,7 +86,7 @@ class Sampler:
             except Exception as error:
                 raise BatchRaised(f"{type(error).__name__}: {error}") from error
         outputs = unwrapped(checked_outputs(outputs, size))
-        return kept(outputs) if size < SMALL_BLOCK else outputs  # larger ones are counted before the next call
+        return kept(outputs) if size < TOGETHER else outputs  # larger ones are counted before the next call
 
     def _one(self, data: Any, rng: np.random.Generator) -> Any:
         try:
@@ -265,15 +265,15 @@ def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[i
         for block, size in enumerate(task.sizes, start=task.first):
             if deadline is not None and time.monotonic() > deadline:
                 raise OutOfTime
-            look = size < LARGE_BLOCK or block % LOOK_EVERY == 0
+            look = block % LOOK_EVERY == 0
             sides: list[Any] = []
             for side, data in enumerate((task.data, task.neighbour)):
                 since = time.perf_counter()
                 outputs = task.sampler.draw(data, size, seeds.of(block, side), deadline)
                 drawing += time.perf_counter() - since
-                sides.append(outputs if size < SMALL_BLOCK else _count(task, [outputs], [size], look=look))
+                sides.append(outputs if size < TOGETHER else _count(task, [outputs], [size], look=look))
                 del outputs  # the next block is drawn into the same memory
-            if size < SMALL_BLOCK:
+            if size < TOGETHER:
                 small.append((sides[0], sides[1]))
                 sizes.append(size)
             else:
@@ -284,7 +284,7 @@ def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[i
     except (KeyboardInterrupt, TimedOut, BatchRaised, OutOfTime) as error:
         cause = error.with_traceback(None)  # its frames would keep a suspended mechanism, and its locks, alive
     if small:
-        counted = [_count(task, outputs, sizes, look=False) for outputs in zip(*small, strict=True)]
+        counted = [_count(task, outputs, sizes, look=True) for outputs in zip(*small, strict=True)]
         done.append(_paired(sum(sizes), counted, (drawing, time.perf_counter() - begin)))
     return Ended(tuple(done), cause)
 
@@ -314,7 +314,7 @@ def _count(task: Task, blocks: Sequence[Outputs], sizes: Sequence[int], *, look:
     batch = encode(_joined(blocks))
     prepared = Block(batch)
     repeats: list[tuple[Any, int, str]] = []
-    if sizes[0] >= SMALL_BLOCK:  # all outputs of smaller blocks are learned from anyway
+    if sizes[0] >= ALL_LEARNED:
         for view in task.views:
             # Where nothing repeated so far, looking costs a sort that counting does without: one large block in a few.
             if isinstance(view, RecordView) and (view.table.keys.size or look):

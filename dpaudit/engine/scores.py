@@ -156,7 +156,7 @@ class NaiveBayes:
         return scores, np.concatenate([*bins, self.codes.count(batch.structures)])
 
     def _scored(self, batch: Encoded, bins: list[Counts] | None) -> Floats:
-        if self.codes.keys.size == 1 and batch.codes.strides == (0,) and batch.codes[0] == self.codes.keys[0]:
+        if self.codes.keys.size == 1 and batch.is_all(self.codes.keys[0]):
             total = np.full(len(batch), self.code_ratio[0])
         else:
             row = np.searchsorted(self.codes.keys, batch.codes)

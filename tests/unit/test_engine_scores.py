@@ -66,9 +66,9 @@ def test_the_cut_of_a_bin_is_the_smallest_float_in_it(edges: list[float], low: f
     if made is None:
         return
     raster, cuts = made
-    assert (raster.place(cuts) >= FIRST_BIN + raster.bins).all()
-    assert (raster.place(np.nextafter(cuts, -np.inf)) < FIRST_BIN + raster.bins).all()
-    assert ((raster.bins > 0) & (raster.bins < BINS)).all()
+    assert (raster.place(cuts) >= FIRST_BIN + raster.starts[1:]).all()
+    assert (raster.place(np.nextafter(cuts, -np.inf)) < FIRST_BIN + raster.starts[1:]).all()
+    assert ((raster.starts[1:] > 0) & (raster.starts < BINS)[1:]).all()
 
 
 def test_heights_are_the_log_ratios_of_the_groups_the_counts_support() -> None:

@@ -70,13 +70,12 @@ def test_numbers_beside_none_are_grouped_by_what_the_event_says() -> None:
     assert sum(made["data"]) == sum(made["neighbour"]) == SIZE
 
 
-@pytest.mark.parametrize("name", ["value", "record"])
-def test_words_are_categories(name: str) -> None:
+def test_words_are_categories() -> None:
     rng = np.random.default_rng(3)
     names = np.array(["red", "green", "blue"])
     first = names[rng.choice(3, SIZE, p=[0.7, 0.2, 0.1])].tolist()
     second = names[rng.choice(3, SIZE, p=[0.1, 0.2, 0.7])].tolist()
-    made = drawn(name, first, second)
+    made = drawn("value", first, second)
     assert {name.strip("'\"") for name in made["categories"]} == {"red", "green", "blue"}
     assert len(made["event"]) in (1, 2)
 
