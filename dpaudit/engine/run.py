@@ -6,7 +6,8 @@ import math
 import secrets
 import time
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -53,7 +54,31 @@ FIRST_PROPOSALS = 20_000  # samples after which promising pairs are edited,
 PROPOSE_EVERY = 1.7  # again at every multiple by this factor,
 PROPOSALS = 3  # so many at a time
 FROM_ZERO = 0.1  # what must be detectable where the claim is epsilon = 0
+IMPATIENCE = 5  # interrupts of a conclusion that takes milliseconds, after which there is none
 MEANT_FOR_A_PAIR = 400  # samples below which a further pair in the pool is not worth its share
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What the outputs settled so far show at the phase's share of alpha, and the pair that shows it best."""
+
+    refuted: bool
+    parameter_lower: float
+    epsilon_lower: float
+    stateful: bool
+    leader: Candidate
+
+    def joined(self, earlier: Shown | None) -> Shown:
+        """With what an earlier phase showed, which stands: each phase has a share of alpha of its own."""
+        if earlier is None:
+            return self
+        return Shown(
+            self.refuted or earlier.refuted,
+            max(self.parameter_lower, earlier.parameter_lower),
+            max(self.epsilon_lower, earlier.epsilon_lower),
+            self.stateful or earlier.stateful,
+            self.leader if self.refuted or not earlier.refuted else earlier.leader,
+        )
 
 
 class Run:
@@ -87,6 +112,9 @@ class Run:
         self.messages: list[str] = []
         self.reproducible = False
         self.crew = Crew(options.executor)
+        self.trajectory: list[tuple[int, float]] = []
+        self.earlier: Shown | None = None  # by the phase of calls for several outputs, once it ended
+        self.hurried = False  # interrupted while concluding: what was not yet worked out is left out
 
     def result(self) -> Result:
         """Run the audit."""
@@ -94,23 +122,40 @@ class Run:
         self.prints = {id(pair): fingerprint(tuple(pair)) for pair in pairs}
         self._start(pairs, complete)
         try:
-            stopped_by = self._phase(pairs)
-        except BatchRaised as error:
+            return self._conclude(self._draw(pairs, complete))
+        except KeyboardInterrupt:  # while bounds or a witness were worked out, or for the second time
+            self.hurried = True
+        for _ in range(IMPATIENCE):
+            with suppress(KeyboardInterrupt):
+                return self._conclude(self._cut_short(KeyboardInterrupt()))
+        raise KeyboardInterrupt
+
+    def _draw(self, pairs: Sequence[Pair], complete: bool) -> StoppedBy:
+        try:
+            return self._phase(pairs)
+        except (BatchRaised, TimedOut) as error:
             self.messages.append(
                 f"A call for several outputs raised ({error}); the audit started again one release at a time, where an "
                 "exception is an output."
             )
-            self.sampler = replace(self.sampler, one_by_one=True)
-            self._start(pairs, complete)
-            stopped_by = self._phase(pairs)
-        return self._conclude(stopped_by)
+        self.earlier = self._shown()
+        self.sampler = replace(self.sampler, one_by_one=True)
+        self._start(pairs, complete)
+        return self._phase(pairs)
 
     def _phase(self, pairs: Sequence[Pair]) -> StoppedBy:
         try:
             self._probe(pairs)
             return self._loop()
         except (KeyboardInterrupt, TimedOut) as cause:  # in the probe, or while a round was being settled
+            if self._ends_batching(cause):
+                raise
             return self._cut_short(cause)
+
+    def _ends_batching(self, cause: BaseException | None) -> bool:
+        """Whether a call for several outputs gave none where each release alone would have one."""
+        timed_out = isinstance(cause, TimedOut) and self.sampler.batched and self.options.timeout_is_output
+        return timed_out or isinstance(cause, BatchRaised)
 
     def _pool(self) -> tuple[list[Pair], bool]:
         wanted = max(1, min(self.options.pairs, self.options.samples // MEANT_FOR_A_PAIR))
@@ -135,7 +180,6 @@ class Run:
             build=self.build,
             for_bound=self.options.until == "budget",
         )
-        self.trajectory: list[tuple[int, float]] = []
         self.best_lower = 0.0
         self.drift = Drift()
         self.watch = Watch()
@@ -188,7 +232,7 @@ class Run:
                     seconds_each=self.seconds_drawing / max(self.drawn, 1),
                     on_block=progress.advance,
                 )
-                if isinstance(ended.cause, BatchRaised):
+                if ended.cause is not None and self._ends_batching(ended.cause):
                     self.drawn += 2 * size
                     raise ended.cause
                 if ended.blocks:
@@ -250,7 +294,7 @@ class Run:
     def _cut_short(self, cause: BaseException) -> StoppedBy:
         match cause:
             case KeyboardInterrupt():
-                self.messages.append("Interrupted; this is the result so far.")
+                self._tell("Interrupted; this is the result so far.")
                 return StoppedBy.INTERRUPT
             case TimedOut():
                 pair = (self.sampled or self.campaign.candidates[0]).pair  # the probe is on the first one
@@ -277,9 +321,28 @@ class Run:
         self.best_lower = max(self.best_lower, now)
         return self.best_lower
 
-    def _epsilon_lower(self, parameter_lower: float) -> float:
+    def _shown(self) -> Shown:
+        """What this phase shows; where somebody waits, only what is known already."""
+        if not self.hurried:
+            self._parameter_lower()
+        # An interrupt may have come after a round was booked and before it was read.
+        crossed = self.crossed or any(r.log_wealth >= self.log_threshold for r in self.campaign.timeline)
+        self.refuted |= crossed and self.best_lower >= self.claim.parameter
+        stateful = self._stateful()
+        # Draws that are not independent bound nothing.
+        return Shown(
+            self.refuted,
+            0.0 if stateful else self.best_lower,
+            0.0 if stateful else self._epsilon_lower(),
+            stateful,
+            self.campaign.leader(),
+        )
+
+    def _epsilon_lower(self) -> float:
         if claimed_epsilon(self.claim) is not None:
-            return parameter_lower
+            return self.best_lower
+        if self.hurried:
+            return 0.0
         delta = claim_delta(self.claim)
         return self.campaign.lower_bound(
             lambda value: Points.of([(value, delta)]), 1.0, self.log_threshold, largest=LARGEST_EPSILON, tied=False
@@ -289,26 +352,29 @@ class Run:
         for candidate in self.campaign.candidates:
             if candidate.rounds:
                 self._check_untouched(candidate.pair)
-        if self.watch.always_raised and not self.stateful:
+        if self.watch.always_raised and not self._stateful():
             first = self.campaign.candidates[0].pair
             raise MechanismError(
                 "The mechanism raised on every call, on both data sets, so there is nothing to audit:\n\n"
                 + traceback_of(self.sampler.mechanism, first.data, seed_child(self.entropy, 0, 0, 2, 0))
             )
+        shown = self._shown().joined(self.earlier)
         detectable = self._detectable()
-        verdict = self._verdict(stopped_by, detectable[HEADLINE])
-        # Draws that are not independent bound nothing.
-        parameter_lower = 0.0 if self.stateful else self._parameter_lower()
-        epsilon_lower = 0.0 if self.stateful else self._epsilon_lower(parameter_lower)
+        verdict = self._verdict(stopped_by, shown, detectable[HEADLINE])
         looker = Looker(self.sampler, self.claim, self.points, self.build, self.entropy, self._witness_deadline())
-        witness, outputs = self._witness(looker) if verdict is Verdict.VIOLATION else (None, self._leading())
+        witness: Witness | None = None
+        outputs: dict[str, Any] = {}
+        if verdict is Verdict.VIOLATION:
+            witness, outputs = self._witness(looker, shown.leader)
+        elif not self.hurried:
+            outputs = self._leading()
         return Result(
             name=self.name,
             claim=self.claim,
             verdict=verdict,
-            epsilon_lower=epsilon_lower,
+            epsilon_lower=shown.epsilon_lower,
             delta=claim_delta(self.claim),
-            parameter_lower=parameter_lower,
+            parameter_lower=shown.parameter_lower,
             alpha=self.options.alpha,
             samples=self.drawn,
             seconds=time.monotonic() - self.started,
@@ -338,28 +404,32 @@ class Run:
             samples=self.options.samples,
         )
 
-    @property
-    def stateful(self) -> bool:
+    def _stateful(self) -> bool:
         """Whether outputs changed as the audit went on."""
         probed = self.options.samples >= FEWEST_FOR_A_PROBE
         exhausted = self.watch.exhausted or (probed and self.watch.always_raised and self.raised_in_probe < 1.0)
         return self.drift.found or exhausted
 
-    def _verdict(self, stopped_by: StoppedBy, detectable: float) -> Verdict:
-        if self.stateful:
-            self.messages.append(
+    def _tell(self, message: str) -> None:
+        """Say something once, though an interrupt may have it concluded twice."""
+        if message not in self.messages:
+            self.messages.append(message)
+
+    def _verdict(self, stopped_by: StoppedBy, shown: Shown, detectable: float) -> Verdict:
+        if shown.stateful:
+            self._tell(
                 "Early and late outputs on the same data set differ: the mechanism keeps state (a budget accountant, a cache, "
                 "a seed), so its releases are not independent. Audit dpaudit.fresh(make), which makes a new one each time."
             )
             return Verdict.INCONCLUSIVE
-        if self.refuted:
+        if shown.refuted:
             if self.watch.constant:
-                self.messages.append(
+                self._tell(
                     "Every release on the same data gave the same output: the mechanism is deterministic, or remembers its "
                     "first answer. If it keeps state by design, audit dpaudit.fresh(make), which makes a new one each time."
                 )
             if self.options.channel is Channel.REPRESENTATION:
-                self.messages.append(MEANING)
+                self._tell(MEANING)
             return Verdict.VIOLATION
         if stopped_by in (StoppedBy.TIMEOUT, StoppedBy.LOST_WORKER):
             return Verdict.INCONCLUSIVE
@@ -371,15 +441,16 @@ class Run:
                 if math.isfinite(detectable)
                 else "would not be caught, however much it tells"
             )
-            self.messages.append(
+            self._tell(
                 f"Too few samples: an event of probability {HEADLINE} {caught}, but power={self.options.power:g} asks for "
                 f"epsilon {allowed:.3g}. Give more samples, or a larger power=."
             )
             return Verdict.INCONCLUSIVE
         return Verdict.NO_VIOLATION_FOUND
 
-    def _witness(self, looker: Looker) -> tuple[Witness | None, dict[str, Any]]:
-        leader = self.campaign.leader()
+    def _witness(self, looker: Looker, leader: Candidate) -> tuple[Witness | None, dict[str, Any]]:
+        if self.hurried:
+            return None, {}
         witness, outputs = find_witness(
             looker,
             self.neighbours,
@@ -391,7 +462,7 @@ class Run:
             origin=self.source,
         )
         if witness is None:
-            self.messages.append("No witness: time ran out, or a call failed, while a small example was being sought.")
+            self._tell("No witness: time ran out, or a call failed, while a small example was being sought.")
         return witness, outputs
 
     def _leading(self) -> dict[str, Any]:

@@ -1,0 +1,137 @@
+"""Audits that are stopped, hurried or broken off at the worst moment keep what they have shown, and say no more than that."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpaudit
+from dpaudit import Verdict, neighbours
+from dpaudit.engine import run as engine_run
+from dpaudit.engine.result import Result, StoppedBy
+
+PAIR = [([], [1])]
+
+
+def audit(mechanism: Any, claim: Any = None, where: Any = PAIR, **options: Any) -> Result:
+    return dpaudit.audit(mechanism, claim or dpaudit.PureDP(1.0), where, **{"seed": 1, **options})
+
+
+@dpaudit.batched
+def half_scale(data: list[int], size: int, rng: np.random.Generator) -> Any:
+    return len(data) + rng.laplace(scale=0.5, size=size)
+
+
+class At:
+    """Interrupts a run at the n-th line that it executes, as Ctrl-C would."""
+
+    def __init__(self, line: int) -> None:
+        self.line, self.lines = line, 0
+
+    def __call__(self, frame: FrameType, event: str, argument: object) -> Any:
+        return self._inside if "dpaudit/" in frame.f_code.co_filename else None
+
+    def _inside(self, frame: FrameType, event: str, argument: object) -> Any:
+        self.lines += event == "line"
+        if self.lines == self.line and event == "line":
+            raise KeyboardInterrupt
+        return self._inside
+
+
+def interrupted(line: int, options: engine_run.Options, claim: Any) -> tuple[Result, int]:
+    """Run an audit and interrupt it at that line, counted from when there is something to keep."""
+    run, before, at = (
+        engine_run.Run(half_scale, claim, neighbours.fixed(PAIR), options, "half"),
+        sys.gettrace(),
+        At(line),
+    )
+    draw = run._draw
+
+    def draw_and_count(*arguments: Any) -> StoppedBy:
+        sys.settrace(at)
+        return draw(*arguments)
+
+    run._draw = draw_and_count  # type: ignore[method-assign]
+    try:
+        return run.result(), at.lines
+    finally:
+        sys.settrace(before)
+
+
+@pytest.mark.parametrize("until", ["violation", "budget"])
+@pytest.mark.parametrize("claim", [dpaudit.PureDP(1.0), dpaudit.GaussianDP(1.0)], ids=repr)
+def test_an_interrupt_at_any_line_gives_a_result_whose_verdict_and_bound_agree(until: Any, claim: Any) -> None:
+    options = engine_run.Options(samples=3000, seed=1, until=until, shrink=False)
+    whole, lines = interrupted(0, options, claim)
+    assert whole.verdict is Verdict.VIOLATION
+    cut_short = 0
+    for line in range(1, lines, lines // 20):
+        result, _ = interrupted(line, options, claim)
+        assert (result.verdict is Verdict.VIOLATION) == (result.parameter_lower >= claim.parameter)
+        assert result.parameter_lower <= whole.parameter_lower
+        assert result.stopped_by in (whole.stopped_by, StoppedBy.INTERRUPT)
+        assert len(set(result.messages)) == len(result.messages)
+        cut_short += result.stopped_by is StoppedBy.INTERRUPT
+    assert cut_short > 10
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_interrupts_while_bounds_are_worked_out(times: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    left = times
+
+    def impatient(*arguments: Any, **named: Any) -> Any:
+        nonlocal left
+        if left:
+            left -= 1
+            raise KeyboardInterrupt
+        return power(*arguments, **named)
+
+    power = engine_run.detectable_epsilon
+    monkeypatch.setattr(engine_run, "detectable_epsilon", impatient)
+    result = audit(half_scale, samples=3000)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.epsilon_lower >= 1.0
+    assert result.stopped_by is StoppedBy.INTERRUPT
+    assert result.messages == ("Interrupted; this is the result so far.",)
+    assert result.witness is None
+
+
+@pytest.mark.parametrize("claim", [dpaudit.PureDP(1.0), dpaudit.GaussianDP(1.0)], ids=repr)
+def test_what_was_shown_before_a_batched_call_raised_still_counts(claim: Any) -> None:
+    calls = 0
+
+    @dpaudit.batched
+    def raises_late(data: list[int], size: int, rng: np.random.Generator) -> Any:
+        nonlocal calls
+        calls += size
+        if size > 1 and calls > 18_000:
+            raise ValueError("too many")
+        return len(data) + rng.laplace(scale=0.5, size=size)
+
+    result = audit(raises_late, claim, samples=20_000, until="budget")
+    assert any("one release at a time" in message for message in result.messages)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.parameter_lower >= claim.parameter
+    assert result.epsilon_lower > 1.0
+    assert max(wealth for _, wealth in result.trajectory) >= result.threshold
+
+
+def test_a_batched_call_that_times_out_is_taken_apart_where_a_time_out_is_an_output() -> None:
+    @dpaudit.batched
+    def hangs_on_some(data: list[int], size: int, rng: np.random.Generator) -> Any:
+        if data and (rng.random(size) < 0.5).any():
+            time.sleep(60.0)
+        return np.ones(size)
+
+    begin = time.monotonic()
+    result = audit(hangs_on_some, timeout=0.002, timeout_is_output=True, samples=900, shrink=False)
+    assert time.monotonic() - begin < 30.0
+    assert result.verdict is Verdict.VIOLATION
+    assert any("one release at a time" in message for message in result.messages)
+    ended = audit(hangs_on_some, timeout=0.002, samples=900)
+    assert (ended.verdict, ended.stopped_by) == (Verdict.INCONCLUSIVE, StoppedBy.TIMEOUT)
