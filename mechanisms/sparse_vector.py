@@ -38,6 +38,7 @@ from mechanisms._quadrature import integrate, log_laplace_cdf, log_laplace_densi
 
 RELEASES = ("indicator", "compared value", "fresh value")
 _MOST_OUTCOMES = 1 << 14
+_BAND = 1 << 13  # comparisons at a time: below that a call of numpy costs more than what it does
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,28 +110,52 @@ class SparseVector:
         return outputs
 
     def _run(self, answers: Floats, outputs: NDArray[Any], rng: np.random.Generator) -> None:
-        """Fill in all rows of a block, query by query; those that have ended draw nothing more."""
-        running = np.arange(len(outputs))
+        """Fill in the rows, which hold the end everywhere, some queries at a time; rows that ended draw no more."""
+        running: NDArray[np.intp] = np.arange(len(outputs))
         left = np.full(running.size, min(self.hits or 0, answers.size), dtype=np.int32)
         threshold = self._thresholds(running.size, rng)
-        for query, answer in enumerate(answers):
-            noisy = laplace_noise(self.query_scale, running.size, rng)
-            noisy += answer
+        new_thresholds = self.redraw and self.hits != 1
+        start = 0
+        while start < answers.size and running.size:
+            band = answers[start:][: 1 if new_thresholds else max(1, _BAND // running.size)]
+            noisy = laplace_noise(self.query_scale, (band.size, running.size), rng)
+            noisy += band[:, None]
             above = noisy > threshold
-            if self.release == "indicator":
-                outputs[running if running.size < len(outputs) else slice(None), query] = above
-            else:
-                hit = np.flatnonzero(above)
-                fresh = self.release == "fresh value"
-                value = answer + laplace_noise(self.value_scale, hit.size, rng) if fresh else noisy[hit]
-                outputs[running[hit], query] = value
-            if self.redraw:
-                threshold[above] = self._thresholds(int(above.sum()), rng)
+            ended = None
+            if self.hits is not None and band.size > 1:  # a row may end inside the band
+                ended = np.cumsum(above, axis=0, dtype=np.int32) - above >= left
+                above &= ~ended
+            self._release(outputs[:, start : start + band.size], running, band, noisy, above, ended, rng)
+            if new_thresholds:
+                threshold[above[0]] = self._thresholds(int(above.sum()), rng)
             if self.hits is not None:
-                left -= above
+                left -= above.sum(axis=0, dtype=np.int32) if band.size > 1 else above[0]
                 going = np.flatnonzero(left > 0)
                 if going.size < running.size:
                     running, left, threshold = running[going], left[going], threshold[going]
+            start += band.size
+
+    def _release(
+        self,
+        outputs: NDArray[Any],
+        running: NDArray[np.intp],
+        band: Floats,
+        noisy: Floats,
+        above: NDArray[np.bool_],
+        ended: NDArray[np.bool_] | None,
+        rng: np.random.Generator,
+    ) -> None:
+        """Write down the answers to a band of queries: a column each here, a row each in ``noisy`` and ``above``."""
+        if self.release == "indicator":
+            everybody = running.size == len(outputs)
+            for column, state in enumerate(above.view(np.int8) if ended is None else above.view(np.int8) - ended):
+                outputs[slice(None) if everybody else running, column] = state
+            return
+        query, row = np.divmod(np.flatnonzero(above), running.size)
+        if self.release == "compared value":
+            outputs[running[row], query] = noisy[query, row]
+        else:
+            outputs[running[row], query] = band[query] + laplace_noise(self.value_scale, row.size, rng)
 
     def _thresholds(self, count: int, rng: np.random.Generator) -> Floats:
         noisy = laplace_noise(self.threshold_scale, count, rng)

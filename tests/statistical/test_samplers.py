@@ -212,6 +212,17 @@ def test_sampler_agrees_with_its_law_and_with_no_law_ten_percent_off(one):
     assert not fits(one.off.law(one.data), outputs)
 
 
+@pytest.mark.parametrize(
+    "name", ["svt1", "svt1-two-hits", "svt2-redrawn", "svt6-no-end", "rappor", "noisy-max-laplace"]
+)
+def test_small_blocks_have_the_same_law(name):
+    one = next(one for one in CASES if one.name == name)
+    rng = np.random.default_rng(20260102)
+    outputs = np.concatenate([one.mechanism.sample(one.data, size, rng) for size in (3, 100, 897) * (SIZE // 1000)])
+    assert fits(one.mechanism.law(one.data), outputs)
+    assert not fits(one.off.law(one.data), outputs)
+
+
 def test_prefix_sums_are_sums_of_the_noisy_answers():
     mechanism = PrefixSum(1.0, length=3)
     data = np.array([1.0, 2.0, 3.0])
@@ -240,7 +251,8 @@ def test_fresh_values_of_the_numerical_svt_are_fresh():
 def test_compared_values_of_svt3_are_those_that_won():
     """A hit at the first query has the density f(v - answer) G(v), with G the distribution of the noisy threshold."""
     mechanism = svt3(epsilon=1.0, threshold=1.0)
-    values = mechanism.sample([0.5, 3.0], SIZE, np.random.default_rng(10))
+    rng = np.random.default_rng(10)
+    values = np.concatenate([mechanism.sample([0.5, 3.0], size, rng) for size in (SIZE // 2, *[1000] * (SIZE // 2000))])
     first = np.sort(values[:, 0][~np.isnan(values[:, 0])])
     grid = np.linspace(-60.0, 60.0, 240_001)
 
