@@ -55,6 +55,7 @@ class Learner:
     views: tuple[View, ...] = ()
     labels: dict[int, str] = field(default_factory=dict)
     _past: list[Counts] = field(default_factory=list)
+    _chosen_on: list[Counts] = field(default_factory=list)  # the part of the past that structures were chosen on
     _older: list[Counts] = field(default_factory=list)
     _snapshot: list[Counts] = field(default_factory=list)
     _kept: list[Sides] = field(default_factory=list)
@@ -80,8 +81,16 @@ class Learner:
         return max(1000, min(MOST_ROWS if width > 1 else MOST_NUMBERS_ALONE, MOST_NUMBERS // width))
 
     def past_counts(self) -> list[tuple[Counts, bool]]:
-        """Cell counts of each view, and whether its cells are ordered."""
-        return [(past, view.ordered) for past, view in zip(self._past, self.views, strict=True)]
+        """Cell counts of each view that may be compared with those of a later round, and whether its cells are ordered.
+
+        Where not every structure has a cell, those that do were the most frequent, by chance too, on the outputs that they
+        were chosen on, so these do not count.
+        """
+        fair = [
+            past - chosen if isinstance(view, ValueView) and chosen[:, -1].any() else past
+            for view, past, chosen in zip(self.views, self._past, self._chosen_on, strict=True)
+        ]
+        return [(past, view.ordered) for past, view in zip(fair, self.views, strict=True)]
 
     def plans(self) -> list[Plan]:
         """The orders of cells that bets on the next round will be chosen from."""
@@ -136,6 +145,7 @@ class Learner:
         first = tuple(batch.rows(slice(half)) for batch in sides)
         middle = tuple(batch.rows(slice(half, half + half // 2)) for batch in sides)
         self._older = [_count(view, middle if isinstance(view, ScoreView) else first) for view in self.views]
+        self._chosen_on = list(self._older)
         self._snapshot = list(self._past)
 
     def _study(self, sides: Sides) -> None:
@@ -202,8 +212,8 @@ def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Coun
     of_d, of_neighbour = sides
     rows = len(of_d)
     resolution = _resolution(rows)
-    codes, frequency = np.unique(np.concatenate([of_d.codes, of_neighbour.codes]), return_counts=True)
-    table = Table(np.sort(codes[np.argsort(-frequency)[:MOST_STRUCTURES]]))
+    codes = np.unique(np.concatenate([of_d.codes, of_neighbour.codes]))
+    table = Table(codes if codes.size <= MOST_STRUCTURES else _frequent_structures(sides))
     width = max(of_d.values.shape[1], of_neighbour.values.shape[1])
     views: list[View] = []
     built: list[tuple[View, Counts]] = []
@@ -231,6 +241,13 @@ def _is_told_by(values: ValueView, records: RecordView, sides: Sides) -> bool:
     line = values.lines[0]
     cells = line.cuts if records.floats and line is not None else values.codes.keys
     return bool(np.isin(records.table.keys, cells).all())
+
+
+def _frequent_structures(sides: Sides) -> NDArray[np.uint64]:
+    """The most frequent codes in the first half of the outputs: the second then says without bias how frequent they are."""
+    first = np.concatenate([batch.codes[: len(batch) // 2] for batch in sides])
+    codes, frequency = np.unique(first, return_counts=True)
+    return np.sort(codes[np.argsort(-frequency)[:MOST_STRUCTURES]])
 
 
 def _few_outputs(records: RecordView, sides: Sides) -> bool:

@@ -162,6 +162,26 @@ def test_drifting_noise_is_noticed() -> None:
     assert any("state" in message for message in result.messages)
 
 
+@pytest.mark.parametrize("words", [1000, 30_000])
+def test_many_words_are_no_state(words: int) -> None:
+    """The most frequent words were chosen on the past, where chance favoured them: that is not drift."""
+    mechanism = dpaudit.batched(lambda data, size, rng: rng.integers(words, size=size).astype("U6"))
+    assert audit(mechanism, samples=200_000, seed=1).verdict is Verdict.NO_VIOLATION_FOUND
+
+
+def test_drifting_words_are_noticed() -> None:
+    calls = 0
+
+    def other_words_later(data: list[int], size: int, rng: np.random.Generator) -> Any:
+        nonlocal calls
+        calls += size
+        return (rng.integers(1000, size=size) + (500 if calls > 30_000 else 0)).astype("U6")
+
+    result = audit(dpaudit.batched(other_words_later), samples=100_000)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert any("state" in message for message in result.messages)
+
+
 def test_a_cached_answer_is_told_as_what_it_may_be() -> None:
     answers: dict[tuple[int, ...], float] = {}
     result = audit(lambda data: answers.setdefault(tuple(data), laplace(data)))
