@@ -14,8 +14,9 @@ import math
 import numpy as np
 
 from dpaudit.claims import Claim
-from dpaudit.engine.evidence import LARGEST_EPSILON, RESERVE, Floats, Points, bet_sizes
+from dpaudit.engine.evidence import LARGEST_EPSILON, Floats, Points, bet_sizes
 from dpaudit.engine.family import points_of
+from dpaudit.engine.wealth import RESERVE
 
 MASSES = (0.5, 0.1, 0.01, 0.001)
 HEADLINE = 0.1

@@ -27,13 +27,13 @@ from dpaudit.engine.evidence import (
     Floats,
     Points,
     Record,
-    Wealth,
     choose_events,
     log_mean_exp,
     plug_in_epsilon,
 )
 from dpaudit.engine.family import parameter_grid
 from dpaudit.engine.learning import Builder, Learner
+from dpaudit.engine.wealth import Wealth
 from dpaudit.neighbours import Pair
 
 FIRST_ROUND = 100  # outputs of each side that are only learned from

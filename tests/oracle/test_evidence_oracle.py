@@ -20,17 +20,16 @@ from numpy.typing import NDArray
 
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP
 from dpaudit.engine.evidence import (
-    RESERVE,
     Bets,
     Points,
     Record,
-    Wealth,
     bet_sizes,
     expert_gains,
 )
 from dpaudit.engine.family import claimed_epsilon, parameter_grid, points_of
 from dpaudit.engine.learning import build_views
 from dpaudit.engine.search import Campaign
+from dpaudit.engine.wealth import RESERVE, Wealth
 from dpaudit.errors import DPAuditError
 from dpaudit.neighbours import Pair
 
