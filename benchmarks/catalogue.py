@@ -6,6 +6,7 @@ DP-Sniper's columns are its own implementation run on two cores like ours, with 
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -82,7 +83,7 @@ def row(task: tuple[int, int, int]) -> Row:
     }
     if number in SNIPER:
         measured |= {"sniper": SNIPER[number].bound, "sniper_cpu": SNIPER[number].cpu}
-    if measured["ratio"] < goal(samples).share:
+    if measured["ratio"] < goal(samples).share or measured["bound"] < measured.get("sniper", 0.0):
         measured["best"] = best_on_pairs(mechanism, where.pool(24), samples, ALPHA)
         measured["of_best"] = result.epsilon_lower / measured["best"] if measured["best"] > 0.0 else None
     if result.epsilon_lower > truth * (1.0 + 1e-9):
@@ -98,7 +99,12 @@ def summary(rows: Sequence[Row], samples: int) -> Iterator[Row]:
     )
     yield _line("above the published bound", None, [r["bound"] > r["published"] for r in rows])
     known = [(r, SNIPER[r["row"]]) for r in rows if r["row"] in SNIPER]
-    yield _line("at least DP-Sniper's bound here", len(known), [r["bound"] >= other.bound for r, other in known])
+    # Where DP-Sniper had more samples, its bound can lie above all that so few could show.
+    reachable = [(r, other) for r, other in known if r.get("best", math.inf) >= other.bound]
+    yield _line(
+        "at least DP-Sniper's bound here, where so many samples can show it",
+        len(reachable), [r["bound"] >= other.bound for r, other in reachable],
+    )  # fmt: skip
     faster = [r["cpu"] <= other.cpu * (0.1 if other.scalar else 1.0) for r, other in known]
     yield _line("in less CPU time (scalar rows: a tenth)", len(known), faster)
 
@@ -132,7 +138,7 @@ def run(
         title=f"Catalogue: lower bounds on epsilon at 99.9 % confidence, {samples:,} samples in all",
         note=(
             "Ratio: ours over the smaller of published and truth. Best possible: what an audit that knows the laws and the best "
-            "pair shows with as many samples (`benchmarks/best_possible.py`), computed where the ratio falls short."
+            "pair shows with as many samples (`benchmarks/best_possible.py`), computed where ours falls short of a figure."
         ),
         columns=(
             Column("row", "#", ">2"),
@@ -154,7 +160,7 @@ def run(
     yield Table(
         title="Catalogue: requirements",
         columns=(
-            Column("requirement", "requirement", "<54"),
+            Column("requirement", "requirement", "<66"),
             Column("rows", "rows"),
             Column("of", "of"),
             Column("wanted", "wanted"),
