@@ -28,6 +28,7 @@ Query: TypeAlias = Callable[[Any], Any]
 # A matrix of draws holds at most this many cells at a time: half a MB of doubles stays inside the second-level cache.
 CELLS = 1 << 16
 FEW_CUTS = 16  # up to here comparing with all of them is faster than a binary search
+FEW_CELLS = 1024  # below that a call of numpy costs more than what it does, and the shortest way is the fastest
 
 
 def check_draw(size: int, rng: np.random.Generator) -> None:
@@ -97,7 +98,7 @@ def laplace_noise(scale: float, shape: int | tuple[int, ...], rng: np.random.Gen
     if scale == 0.0:
         return np.zeros(shape)
     noise: Floats = np.empty(shape)
-    if noise.size < 1024:
+    if noise.size < FEW_CELLS:
         return rng.laplace(0.0, scale, shape)
     cells = noise.reshape(-1)
     for piece in chunks(cells.size, 4):
@@ -120,6 +121,8 @@ def bernoulli(rates: Floats | float, shape: tuple[int, ...], rng: np.random.Gene
     array([[False,  True],
            [False,  True]])
     """
+    if math.prod(shape) < 16 * FEW_CELLS:
+        return rng.random(shape) < rates
     scaled = 256.0 * np.asarray(rates, dtype=np.float64)
     leading = np.minimum(np.floor(scaled), 255.0)
     digits = _random_bytes(math.prod(shape), rng).reshape(shape)
@@ -139,7 +142,7 @@ def _random_bytes(count: int, rng: np.random.Generator) -> NDArray[np.uint8]:
 
 def place(cuts: NDArray[Any], values: NDArray[Any], side: Literal["left", "right"]) -> NDArray[np.intp]:
     """Return ``np.searchsorted(cuts, values, side)``, by plain comparisons where the cuts are few."""
-    if len(cuts) > FEW_CUTS:
+    if len(cuts) > FEW_CUTS or values.size < FEW_CELLS:
         return np.searchsorted(cuts, values, side)
     passed = np.zeros(values.shape, dtype=np.uint8)
     for cut in cuts:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpaudit import exact
 from dpaudit.claims import PureDP, Relation
 from dpaudit.validation import check_choice, check_positive
-from mechanisms._common import Floats, answers_of, check_draw, chunks, laplace_noise
+from mechanisms._common import FEW_CELLS, Floats, answers_of, check_draw, chunks, laplace_noise
 from mechanisms._quadrature import integrate, log_laplace_cdf, log_laplace_density, panels
 
 NOISES = ("laplace", "exponential", "gumbel")
@@ -99,7 +99,7 @@ def _largest(values: Floats) -> NDArray[Any]:
     """Return the row of every column's first maximum; row by row, because numpy's ``argmax`` goes number by number."""
     rows, columns = values.shape
     winner: NDArray[Any]
-    if rows > columns:
+    if columns < FEW_CELLS:
         winner = values.argmax(axis=0)
         return winner
     best = values[0].copy()

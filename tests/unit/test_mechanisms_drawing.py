@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -12,10 +13,19 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from mechanisms import _common, noisy_max
 from mechanisms._common import CELLS, FEW_CUTS, bernoulli, laplace_noise, place
 from mechanisms.composition import Composition
 from mechanisms.laplace import LaplaceMechanism
 from mechanisms.noisy_max import _largest
+
+
+@pytest.fixture(autouse=True, scope="module")
+def ways_of_large_arrays() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (_common, noisy_max):
+            patch.setattr(module, "FEW_CELLS", 0)
+        yield
 
 
 class EveryByte:
