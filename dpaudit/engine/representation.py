@@ -1,8 +1,9 @@
 """The channel ``representation``: what the bits of a float say beyond its value.
 
 Floating-point noise lives on a grid that depends on the answer it is added to (Mironov 2012): ``0.0 + noise`` keeps low
-bits that ``1.0 + noise`` has rounded away. The exponent of the lowest set bit, together with a rough value, tells the two
-apart although the real-valued laws are private.
+bits that ``1.0 + noise`` has rounded away. The exponent of the lowest set bit, together with a rough value (which says how
+large a unit in the last place is), tells the two apart although the real-valued laws are private. Noise that was rounded to
+decimals shows the decimals of the answer in the same way, and zeros have a sign.
 """
 
 from __future__ import annotations
@@ -25,27 +26,53 @@ Sides: TypeAlias = tuple[Encoded, Encoded]
 VALUE_BINS = 8
 MOST_COLUMNS = 16
 NO_BIT = -1100  # zero, infinities and NaN have no lowest set bit
+NEGATIVE_ZERO = -1101
+DECIMAL = 2000  # and the number of decimals: a short decimal that is on no coarse dyadic grid
+MOST_DIGITS = 12  # of a short decimal: of floats drawn at random one in 15,000 is so short
+MOST_DECIMALS = 22  # up to there a power of ten is a float
+POWERS = 10.0 ** np.arange(MOST_DECIMALS + 1)
+COARSE = 44  # most bits of a number that is on a coarse dyadic grid
 
 MEANING = (
-    "The leak is in the bits of the floating-point numbers, not in their law over the reals: which low bits can occur "
-    "depends on the answer that noise was added to (Mironov 2012). Release integers or a fixed dyadic grid (discrete "
-    "Laplace or discrete Gaussian on multiples of 2^-k), or use a snapping mechanism."
+    "The leak is in the bits of the floating-point numbers, not in their law over the reals: which low bits (or decimals, or "
+    "signs of zero) can occur depends on the answer that noise was added to (Mironov 2012). Release integers or a fixed "
+    "dyadic grid (discrete Laplace or discrete Gaussian on multiples of 2^-k), or use a snapping mechanism."
 )
 
 
 def lowest_bit(values: Floats) -> NDArray[np.int64]:
-    """Exponent of the lowest set bit of each float.
+    """The grid that each float is on: exponent of its lowest set bit, or ``DECIMAL`` and the number of its decimals.
 
-    >>> lowest_bit(np.array([1.0, 0.75, 6.0, 0.1, 0.0, np.inf])).tolist()
-    [0, -2, 1, -55, -1100, -1100]
+    >>> lowest_bit(np.array([1.0, 0.75, 6.0, 1 / 3, 0.0, -0.0, np.inf, 0.1, -12.34])).tolist()
+    [0, -2, 1, -54, -1100, -1101, -1100, 2001, 2002]
     """
-    bits = np.ascontiguousarray(values, dtype=np.float64).view(np.int64)
+    values = np.ascontiguousarray(values, dtype=np.float64)
+    bits = values.view(np.int64)
     field = (bits >> 52) & 0x7FF
     fraction = bits & 0xFFFFFFFFFFFFF
     mantissa = np.where(field > 0, fraction | (1 << 52), fraction)
     lowest = (mantissa & -mantissa).astype(np.float64)
-    exponent = np.maximum(field, 1) - 1075 + np.frexp(lowest)[1] - 1
-    return np.where((mantissa == 0) | (field == 0x7FF), NO_BIT, exponent).astype(np.int64)
+    zeros = np.frexp(lowest)[1] - 1
+    grid = np.where((mantissa == 0) | (field == 0x7FF), NO_BIT, np.maximum(field, 1) - 1075 + zeros).astype(np.int64)
+    grid[bits == np.iinfo(np.int64).min] = NEGATIVE_ZERO
+    long = np.flatnonzero((zeros <= 52 - COARSE) & (field > 0) & (field < 0x7FF))
+    decimals = _decimals(values[long])
+    grid[long[decimals > 0]] = DECIMAL + decimals[decimals > 0]
+    return grid
+
+
+def _decimals(values: Floats) -> NDArray[np.int64]:
+    """How many decimals each number has; 0 where it is no short decimal."""
+    places = np.floor(MOST_DIGITS - np.log10(np.abs(values))).astype(np.int64)
+    scale = POWERS[np.clip(places, 0, MOST_DECIMALS)]
+    digits = np.rint(values * scale)
+    found = np.zeros(values.size, dtype=np.int64)
+    short = np.flatnonzero((digits / scale == values) & (places > 0) & (places <= MOST_DECIMALS))
+    digits, places = digits[short], places[short]
+    while (spare := (places > 0) & (np.fmod(digits, 10.0) == 0.0)).any():
+        digits, places = np.where(spare, digits / 10.0, digits), places - spare
+    found[short] = places
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,20 +121,25 @@ class BitsView:
 
     def _bits(self, chosen: NDArray[np.bool_]) -> str:
         known = self.bits.keys
-        inside = [f"2^{bit}" if bit != NO_BIT else "none" for bit in known[chosen[:-1]]]
-        below = chosen[:-1].any() and bool((known[chosen[:-1]] <= known[chosen[:-1]].max()).all())
-        run = below and int(chosen[:-1].sum()) == int(np.flatnonzero(chosen[:-1]).max()) + 1
-        if run and len(inside) > 1:
-            return f"lowest set bit <= {inside[-1]}"
-        shown = ", ".join(inside[:6]) + (", ..." if len(inside) > 6 else "")
-        return f"lowest set bit in {{{shown}}}" if inside else "lowest set bit not seen while learning"
+        listed = known[chosen[:-1]]
+        dyadic = known[(known > NO_BIT) & (known < DECIMAL)]
+        if listed.size > 1 and np.array_equal(listed, dyadic[: listed.size]):
+            return f"lowest set bit <= 2^{listed[-1]}"
+        shown = ", ".join(map(self._name, listed[:6].tolist())) + (", ..." if listed.size > 6 else "")
+        return f"lowest set bit in {{{shown}}}" if listed.size else "lowest set bit not seen while learning"
+
+    def _name(self, grid: int) -> str:
+        if grid > DECIMAL:
+            return f"10^-{grid - DECIMAL}"
+        signed = NEGATIVE_ZERO in self.bits.keys
+        return {NO_BIT: f"none{' (not -0.0)' * signed}", NEGATIVE_ZERO: "none (-0.0)"}.get(grid, f"2^{grid}")
 
 
 def build_bit_views(sides: Sides) -> list[tuple[BitsView | RecordView, Counts]]:
-    """Joint views of lowest bit and value for the first coordinates, and exactly repeated single values."""
+    """Joint views of lowest bit and value for the most telling coordinates, and exactly repeated single values."""
     width = max(batch.values.shape[1] for batch in sides)
     built: list[tuple[BitsView | RecordView, Counts]] = []
-    for column in range(min(width, MOST_COLUMNS)):
+    for column in range(width) if width <= MOST_COLUMNS else _most_telling(sides, width):
         pooled = np.concatenate([batch.values[:, column] for batch in sides])
         finite = pooled[np.isfinite(pooled)]
         if not finite.size:
@@ -121,6 +153,17 @@ def build_bit_views(sides: Sides) -> list[tuple[BitsView | RecordView, Counts]]:
         record = RecordView(Table(keys), {float(key): f"output == {float(key)!r}" for key in keys}, floats=True)
         built.append((record, _count(record, sides)))
     return built
+
+
+def _most_telling(sides: Sides, width: int) -> list[int]:
+    """The columns whose lowest bits differ most between the sides (chi-squared, less its mean under no difference)."""
+    telling = np.empty(width)
+    for column in range(width):
+        grids = [lowest_bit(batch.values[:, column]) for batch in sides]
+        cells, place = np.unique(np.concatenate(grids), return_inverse=True)
+        first, second = (np.bincount(part, minlength=cells.size) for part in np.split(place, [grids[0].size]))
+        telling[column] = ((first - second) ** 2 / (first + second)).sum() - cells.size
+    return sorted(np.argsort(-telling, kind="stable")[:MOST_COLUMNS].tolist())
 
 
 def _count(view: BitsView | RecordView, sides: Sides) -> Counts:

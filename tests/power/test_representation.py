@@ -46,6 +46,45 @@ def test_textbook_noise_in_doubles_is_refuted(name):
     assert MEANING in result.messages or result.verdict is not Verdict.VIOLATION
 
 
+def rounded_noise(data, size, rng):
+    """Noise in cents, added to an answer that is not."""
+    return data + np.round(rng.laplace(scale=1e5, size=size), 2)
+
+
+def signed_zeros(data, size, rng):
+    """Rounded to whole numbers in doubles, where a small negative answer becomes -0.0."""
+    return np.round(np.clip(0.1 * rng.random(size) - 0.2 * data, -0.4, 0.4))
+
+
+def one_of_many(data, size, rng):
+    noisy = rng.laplace(size=(size, 40))
+    noisy[:, 33] += data
+    return noisy
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "answers", "text"),
+    [
+        (rounded_noise, (0.0, 0.005), "10^-2"),
+        (signed_zeros, (0.0, 1.0), "-0.0)"),
+        (one_of_many, (0.0, 1.0), "output[33]"),
+    ],
+    ids=["decimals", "zeros", "coordinate"],
+)
+def test_other_bits_that_tell_are_found(mechanism, answers, text):
+    result = dpaudit.audit(
+        dpaudit.batched(mechanism),
+        dpaudit.PureDP(1.0),
+        [answers],
+        channel="representation",
+        samples=10_000,
+        alpha=ALPHA,
+    )
+    assert result.verdict is Verdict.VIOLATION
+    assert text in result.witness.event
+    assert result.witness.confirmed
+
+
 @pytest.mark.parametrize("name", LEAKING)
 def test_it_is_not_refuted_on_the_value_channel(name):
     entry = LEAKING[name]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,15 @@ from dpaudit.engine.evidence import Points
 from dpaudit.engine.learning import Learner, Settled, build_views
 from dpaudit.engine.outputs import encode, number, numbers, structure
 from dpaudit.engine.partition import LOWEST, Ascending, Line, Table, line_from
-from dpaudit.engine.representation import build_bit_views, lowest_bit
+from dpaudit.engine.representation import (
+    COARSE,
+    DECIMAL,
+    MOST_COLUMNS,
+    MOST_DIGITS,
+    BitsView,
+    build_bit_views,
+    lowest_bit,
+)
 from dpaudit.engine.views import Block
 from dpaudit.mechanism import Raised
 
@@ -285,10 +294,32 @@ def test_new_repeats_get_cells_and_no_output_is_lost() -> None:
 
 def test_lowest_bits_against_fractions() -> None:
     rng = np.random.default_rng(8)
-    values = np.concatenate([rng.normal(size=200), rng.normal(size=50) * 1e-310, [1.0, 0.75, 5e-324, -6.0, 1e308]])
+    values = np.concatenate([rng.normal(size=200), rng.normal(size=50) * 1e-310, [1.0, 0.75, 5e-324, -6.0, 2.0**1000]])
     for value, bit in zip(values.tolist(), lowest_bit(values).tolist(), strict=True):
         numerator, denominator = value.as_integer_ratio()
-        assert bit == (numerator & -numerator).bit_length() - denominator.bit_length()
+        if len(Decimal(repr(value)).as_tuple().digits) > MOST_DIGITS or numerator == 1 or denominator <= 4:
+            assert bit == (numerator & -numerator).bit_length() - denominator.bit_length()
+
+
+def test_decimals_against_their_text() -> None:
+    rng = np.random.default_rng(8)
+    spread = 10.0 ** rng.uniform(-3, 3, size=200)  # at most four digits before the point
+    values = np.stack([np.round(rng.normal(scale=spread), k) for k in range(1, 8)]).ravel()
+    for value, grid in zip(values.tolist(), lowest_bit(values).tolist(), strict=True):
+        numerator, _ = abs(value).as_integer_ratio()
+        if (numerator // max(numerator & -numerator, 1)).bit_length() <= COARSE:  # on a coarse dyadic grid, named first
+            assert grid < DECIMAL
+        else:
+            assert grid - DECIMAL == -Decimal(repr(value)).normalize().as_tuple().exponent
+
+
+def test_bits_of_the_telling_coordinates_are_watched() -> None:
+    rng = np.random.default_rng(10)
+    first, second = rng.laplace(size=(2, 200, 40))
+    second[:, 33] += 1.0
+    views = [view for view, _ in build_bit_views((encode(first), encode(second)))]
+    assert len(views) == MOST_COLUMNS
+    assert 33 in [view.column for view in views if isinstance(view, BitsView)]
 
 
 @pytest.mark.parametrize("make", [scalars, integers, vectors, ragged, mixed, strings], ids=lambda make: make.__name__)
