@@ -69,8 +69,9 @@ def claim(
         )
     if not accountant.supports(event):
         raise InvalidArgument(
-            f"event={shorten(event)} is not supported by {type(accountant).__name__} under {relation!r}; pass another "
-            "accountant=, such as dp_accounting.rdp.RdpAccountant(neighboring_relation=...)."
+            f"event={shorten(event)} is not supported by {type(accountant).__name__} under {relation!r}; "
+            + ("leave out delta= (its claim has a closed form), or " if _closed_form(event, relation) else "")
+            + "pass another accountant=, such as dp_accounting.rdp.RdpAccountant(neighboring_relation=...)."
         )
     epsilon = float(accountant.compose(event).get_epsilon(delta))
     if not math.isfinite(epsilon):

@@ -66,17 +66,26 @@ def mechanism(
 def released(output: Any) -> Any:
     """A frame or series as plain data: by column, and by label where the labels are more than a numbering.
 
+    Nothing may get lost: names that occur twice are kept beside their values, in the order of the table.
+
     >>> import pandas as pd
     >>> released(pd.DataFrame({"n": [2, 1]}, index=["a", "b"]))
     {'n': {'a': 2, 'b': 1}}
     >>> released(pd.Series([0.5, 1.5]))
     [0.5, 1.5]
+    >>> released(pd.Series([0.5, 1.5], index=["a", "a"]))
+    [('a', 0.5), ('a', 1.5)]
     """
-    if hasattr(output, "columns") and hasattr(output, "items"):
-        return {str(name): released(column) for name, column in output.items()}
+    if hasattr(output, "columns") and hasattr(output, "iloc"):
+        columns = [released(output.iloc[:, place]) for place in range(output.shape[1])]
+        return _by_label(output.columns, columns)
     if hasattr(output, "index") and hasattr(output, "tolist"):
-        values = output.tolist()
-        if type(output.index).__name__ == "RangeIndex" or not output.index.is_unique:
-            return values
-        return dict(zip(map(str, output.index.tolist()), values, strict=True))
+        values, index = output.tolist(), output.index
+        numbered = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+        return values if numbered else _by_label(index, values)
     return output
+
+
+def _by_label(labels: Any, values: list[Any]) -> Any:
+    both = list(zip(labels.tolist(), values, strict=True))
+    return dict(both) if labels.is_unique else both

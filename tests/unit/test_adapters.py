@@ -327,6 +327,21 @@ def test_a_function_of_frames():
     assert raised.type.endswith("InvalidArgument")
 
 
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (pd.Series([1, 2], index=["a", "a"]), pd.Series([1, 2], index=["b", "b"])),
+        (pd.Series([1, 2]), pd.Series([1, 2], index=pd.RangeIndex(5, 7))),
+        (pd.DataFrame([[1, 2]], columns=["a", "a"]), pd.DataFrame([[7, 2]], columns=["a", "a"])),
+        (pd.DataFrame({1: [1], "1": [2]}), pd.DataFrame({1: [7], "1": [2]})),
+    ],
+    ids=["labels twice", "offset", "columns twice", "names alike"],
+)
+def test_nothing_of_a_frame_gets_lost(first, second):
+    assert frames.released(first) != frames.released(second)
+    assert frames.released(first) == frames.released(first.copy())
+
+
 def test_group_labels_are_part_of_the_output():
     def noisy_groups(frame: pd.DataFrame) -> Any:
         return frame.groupby("city").size() + np.random.laplace(scale=100.0)  # noqa: NPY002
@@ -371,6 +386,8 @@ class TestAccounting:
         with pytest.raises(InvalidArgument, match="promises nothing"):
             accounting.claim(events.NonPrivateDpEvent(), delta=1e-5)
         unsupported = events.SampledWithoutReplacementDpEvent(100, 10, events.GaussianDpEvent(1.0))
+        with pytest.raises(InvalidArgument, match=r"leave out delta= .* or pass another accountant="):
+            accounting.claim(events.LaplaceDpEvent(1.0), Relation.SUBSTITUTE, delta=1e-5)
         with pytest.raises(InvalidArgument, match="not supported"):
             accounting.claim(unsupported, delta=1e-5)
         accountant = load("dp_accounting.rdp", extra="accounting").RdpAccountant(
