@@ -42,7 +42,7 @@ class Crew:
         self._substitute: Workers | None = None
         self._lost_before: frozenset[str] | None = None
         self._firsts: dict[int, int] = {}  # signature of a process's first outputs -> the process
-        self._replays: set[int] = set()  # signatures of what processes drew from one common seed
+        self._replays: dict[str, set[int]] = {}  # per pair: signatures of what processes drew from one common seed
         self._rounds: set[int] = set()  # signatures of first blocks
 
     def __enter__(self) -> Self:
@@ -121,23 +121,23 @@ class Crew:
     @property
     def replayable(self) -> bool:
         """Whether blocks that were lost may be drawn again: the mechanism is reproducible, and in all processes alike."""
-        return self.reproducible and len(self._replays) <= 1
+        return self.reproducible and all(len(drawn) <= 1 for drawn in self._replays.values())
 
-    @property
-    def known(self) -> bool:
-        """Whether it is known what any process draws from the common seed."""
-        return bool(self._replays)
+    def known(self, audit: str) -> bool:
+        """Whether it is known what any process draws from the common seed on the pair that tasks of this name are about."""
+        return audit in self._replays
 
-    def know(self, replay: int | None) -> None:
+    def know(self, audit: str, replay: int | None) -> None:
         """Note what a process drew from the common seed, if that can tell anything."""
+        drawn = self._replays.setdefault(audit, set())
         if replay is not None:
-            self._replays.add(replay)
+            drawn.add(replay)
 
-    def meet(self, ended: Ended, in_round: set[int]) -> None:
+    def meet(self, audit: str, ended: Ended, in_round: set[int]) -> None:
         """Refuse workers that share random state: their sequences are the same where the seeds differ."""
         process, first, replay = ended.worker
         shared = first is not None and self._firsts.setdefault(first, process) != process
-        self.know(replay)
+        self.know(audit, replay)
         for block in ended.blocks:
             if block.signature is not None:
                 shared |= block.signature in in_round or (not in_round and block.signature in self._rounds)

@@ -134,9 +134,10 @@ class _There:
 
     def run(self) -> Ended:
         self._crew.start()
-        if self._pieces[0].audit and not self._crew.known:
+        name = self._pieces[0].audit
+        if name and not self._crew.known(name):
             # Whether processes draw alike shows before any of them is lost.
-            self._crew.know(signature_of_seed(self._pieces[0], self._deadline, *COMMON_SEED))
+            self._crew.know(name, signature_of_seed(self._pieces[0], self._deadline, *COMMON_SEED))
         done = _Prefix()
         signatures: set[int] = set()
         cause: BaseException | None = None
@@ -150,7 +151,7 @@ class _There:
                 self._land()
                 while cause is None and settled in self._landed:
                     ended = self._landed.pop(settled)
-                    self._crew.meet(ended, signatures)
+                    self._crew.meet(name, ended, signatures)
                     done.extend(ended.blocks)
                     self._on_block(2 * sum(block.size for block in ended.blocks))
                     cause = ended.cause

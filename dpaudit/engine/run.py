@@ -258,17 +258,18 @@ class Run:
 
     def _task(self, candidate: Candidate, blocks: int) -> Task:
         learner = candidate.learner
+        number = candidate.number + (1_000_000 if self.sampler.one_by_one else 0)
         return Task(
             sampler=self.sampler,
             data=candidate.pair.data,
             neighbour=candidate.pair.neighbour,
             views=learner.views,
             entropy=self.entropy,
-            key=(candidate.number + (1_000_000 if self.sampler.one_by_one else 0), candidate.rounds),
+            key=(number, candidate.rounds),
             first=0,
             sizes=(),
             keep=learner.wanted(blocks),
-            audit=self.token,
+            audit=f"{self.token}.{number}",  # by pair: what processes draw from one seed is alike on the same data only
         )
 
     def _settle(self, candidate: Candidate, merged: BlockPair, *, leading: bool, spent: float) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
+from concurrent.futures import BrokenExecutor, Executor, Future
 from types import FrameType
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 import dpaudit
 from dpaudit import Verdict, neighbours
 from dpaudit.engine import run as engine_run
+from dpaudit.engine import sampling
 from dpaudit.engine.result import Result, StoppedBy
 
 PAIR = [([], [1])]
@@ -135,3 +138,36 @@ def test_a_batched_call_that_times_out_is_taken_apart_where_a_time_out_is_an_out
     assert any("one release at a time" in message for message in result.messages)
     ended = audit(hangs_on_some, timeout=0.002, samples=900)
     assert (ended.verdict, ended.stopped_by) == (Verdict.INCONCLUSIVE, StoppedBy.TIMEOUT)
+
+
+class LosesOne(Executor):
+    """Runs every task here but one, which is lost with its worker; whoever comes after starts afresh."""
+
+    def __init__(self, lost: int) -> None:
+        self.count, self.lost, self.tasks = 2, lost, 0
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.tasks += 1
+        future: Future[Any] = Future()
+        if self.tasks == self.lost:
+            sampling._INTRODUCTIONS.clear()
+            future.set_exception(BrokenExecutor("it died"))
+        else:
+            future.set_result(fn(*args, **kwargs))
+        return future
+
+
+@pytest.mark.parametrize("lost", [1, 6, 12])
+def test_a_worker_that_is_lost_on_any_pair_changes_nothing(lost: int) -> None:
+    @dpaudit.batched
+    def slow(data: list[int], size: int, rng: np.random.Generator) -> Any:
+        time.sleep(1e-5 * size)
+        return len(data) + rng.laplace(size=size)
+
+    pairs = [([], [1]), ([1], [1, 2]), ([1, 2, 3], [1, 2])]
+    options = {"samples": 20_000, "until": "budget"}
+    there = LosesOne(lost)
+    disturbed = audit(slow, where=pairs, executor=there, **options).to_dict()
+    assert there.tasks > lost
+    undisturbed = audit(slow, where=pairs, **options).to_dict()
+    assert disturbed | {"seconds": 0.0} == undisturbed | {"seconds": 0.0}
