@@ -18,6 +18,7 @@ from dpaudit.adapters._loading import load, native
 from dpaudit.claims import ApproxDP, Claim, PureDP, Relation, RenyiDP, ZeroConcentratedDP
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import Plain
+from dpaudit.validation import shorten
 
 DISTANCE = {
     ("SymmetricDistance", Relation.ADD_REMOVE): 1,
@@ -63,6 +64,11 @@ def mechanism(measurement: Any, *, convert: Callable[[Any], Any] = native) -> Pl
         raise InvalidArgument(
             f"measurement={measurement!r} must be an OpenDP measurement: callable, with a method map. A constructor such as "
             "dp.m.then_laplace(...) becomes one by input_space >> constructor."
+        )
+    if hasattr(measurement, "output_metric"):
+        raise InvalidArgument(
+            f"measurement={shorten(measurement)} is a transformation, which adds no noise. Chain it with a measurement, such as "
+            "transformation >> dp.m.then_laplace(scale=1.0); its stability is for dpaudit.check_sensitivity."
         )
     return Plain(Release(measurement, convert))
 
@@ -123,6 +129,11 @@ def _head(measure_or_metric: Any) -> str:
 def _distance(measurement: Any, relation: Relation, distance: float | None) -> float:
     metric = _head(measurement.input_metric)
     known = DISTANCE.get((metric, relation))
+    if relation is Relation.ADD_REMOVE and "size=" in str(getattr(measurement, "input_domain", "")):
+        raise InvalidArgument(
+            f"relation={relation!r} leaves the domain {measurement.input_domain}, in which all data sets have one size, so the "
+            "map says nothing about it; use Relation.SUBSTITUTE."
+        )
     if known is not None and distance is None:
         return known
     if distance is None:

@@ -54,6 +54,7 @@ class Measurement:
     input_metric: str = "SymmetricDistance()"
     output_measure: str = "MaxDivergence"
     privacy: Any = field(default=lambda distance: 0.5 * distance)
+    input_domain: str = "VectorDomain(AtomDomain(T=f64))"
 
     def map(self, distance: Any) -> Any:
         return self.privacy(distance)
@@ -113,8 +114,13 @@ def test_measures_become_claims(measure, privacy, options, expected):
         (Measurement(output_measure="RenyiDivergence"), Relation.ADD_REMOVE, "order=None must be given"),
         (Measurement(output_measure="UserDivergence(x)"), Relation.ADD_REMOVE, "has no claim here"),
         (Measurement(privacy=lambda d: 0.0), Relation.ADD_REMOVE, "cannot be told apart"),
+        (
+            Measurement(input_domain="VectorDomain(AtomDomain(T=f64), size=10)"),
+            Relation.ADD_REMOVE,
+            "leaves the domain",
+        ),
     ],
-    ids=["distance", "relation", "delta", "order", "measure", "zero"],
+    ids=["distance", "relation", "delta", "order", "measure", "zero", "size"],
 )
 def test_what_a_measurement_does_not_say_is_asked_for(measurement, relation, message):
     with pytest.raises(InvalidArgument, match=message):
@@ -160,6 +166,17 @@ class TestOpenDP:
         at_delta = opendp.claim(profile, Relation.ANSWERS, distance=1.0, delta=1e-6)
         fixed = dp.c.make_fix_delta(profile, 1e-6)
         assert opendp.claim(fixed, Relation.ANSWERS, distance=1.0) == at_delta
+
+    def test_a_fixed_size_is_not_left_and_a_transformation_is_no_measurement(self):
+        dp = opendp.prelude()
+        ten = dp.vector_domain(dp.atom_domain(bounds=(0.0, 1.0), nan=False), size=10), dp.symmetric_distance()
+        mean = ten >> dp.t.then_mean()
+        noisy = mean >> dp.m.then_laplace(scale=0.1)
+        assert opendp.claim(noisy, Relation.SUBSTITUTE).parameter == pytest.approx(1.0)
+        with pytest.raises(InvalidArgument, match="leaves the domain"):
+            opendp.claim(noisy, Relation.ADD_REMOVE)
+        with pytest.raises(InvalidArgument, match="adds no noise"):
+            opendp.mechanism(mean)
 
     def test_the_map_under_substitution_is_caught_if_misread(self):
         # A histogram count read at map(1) is false for substitution: two bins move.
