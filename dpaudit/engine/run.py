@@ -219,7 +219,10 @@ class Run:
                     self._propose()
                 spent = self.drawn / options.samples
                 candidate, leading = self.campaign.next_candidate(spent)
-                size = min(candidate.next_size(leading=leading), (options.samples - self.drawn) // 2)
+                size = min(
+                    candidate.next_size(leading=leading, for_bound=self.campaign.for_bound),
+                    (options.samples - self.drawn) // 2,
+                )
                 if size < 1:
                     return StoppedBy.SAMPLES
                 self.sampled = candidate

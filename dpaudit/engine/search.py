@@ -41,8 +41,9 @@ SMALLEST_ROUND = 50
 GROWTH = 0.2  # a round adds this share to what a pair has seen, while a stop may be near:
 FEW = 1000  # outputs, or
 HOPEFUL = 1.0  # log-wealth;
-LATE_GROWTH = 0.5  # and this share otherwise, because rounds have a cost of their own
-LARGE = 50_000  # outputs after which a stop a little late matters less than many rounds
+LARGE = 50_000  # outputs, after which a stop a little late matters less than many rounds;
+LATE_GROWTH = 0.5  # this share otherwise, because rounds have a cost of their own,
+HOPELESS_GROWTH = 1.0  # and this one where nothing was won yet
 RESERVED = 0.25  # of the capital, for pairs proposed while the audit runs
 LEADERS_SHARE = 3  # outputs of the leading pair for each output of all others
 EXPLORE = 0.3
@@ -76,12 +77,18 @@ class Candidate:
         """Outputs of each side settled so far."""
         return self.learner.seen
 
-    def next_size(self, *, leading: bool) -> int:
-        """Outputs of each side in its next round. A pair that is only explored needs no fine stopping."""
+    def next_size(self, *, leading: bool, for_bound: bool = False) -> int:
+        """Outputs of each side in its next round.
+
+        A pair that is only explored needs no fine stopping, and a bound no stopping at all, but bets that learn on the way.
+        """
         if not self.rounds:
             return FIRST_ROUND
-        near = self.seen < FEW or (self.log_wealth > HOPEFUL and self.seen < LARGE)
-        growth = GROWTH if leading and near else LATE_GROWTH
+        hopeful = self.log_wealth > HOPEFUL
+        if leading and (self.seen < FEW or (hopeful and self.seen < LARGE)):
+            growth = GROWTH
+        else:
+            growth = LATE_GROWTH if for_bound or hopeful or not leading else HOPELESS_GROWTH
         return max(SMALLEST_ROUND, math.ceil(growth * max(self.learner.counted(), self.seen // 16)))
 
     def index(self, points: Points, *, bound: bool) -> tuple[float, float]:
