@@ -30,7 +30,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -189,6 +189,7 @@ class BoundedNoise:
     sensitivity: float = 1.0
     family: str = "DE"
     radius: float = field(default=math.nan)
+    relation: ClassVar[Relation] = Relation.ANSWERS
 
     def __post_init__(self) -> None:
         if isinstance(self.radius, float) and math.isnan(self.radius):
@@ -221,11 +222,6 @@ class BoundedNoise:
         return ApproxDP(self.epsilon, self.delta, self.relation)
 
     @property
-    def relation(self) -> Relation:
-        """Neighbours are vectors of answers."""
-        return Relation.ANSWERS
-
-    @property
     def std(self) -> float:
         """Standard deviation of one answer."""
         return self.radius * shape(self.family).std
@@ -233,15 +229,11 @@ class BoundedNoise:
     def sample(self, data: ArrayLike, size: int, rng: np.random.Generator) -> Floats:
         """``size`` releases: shape ``(size,)`` for a single answer, ``(size, m)`` for a vector of ``m``."""
         check_draw(size, rng)
-        answers = self._answers(data)
-        noise = unit_noise(self.family, size * answers.size, rng).reshape((size, *answers.shape))
-        return answers + self.radius * noise
+        return add_noise(self._answers(data), self.family, self.radius, size, rng)
 
     def law(self, data: ArrayLike) -> exact.Law:
         """Exact law of a release; for several answers the product of theirs, which :func:`composed_delta` compares."""
-        answers = self._answers(data)
-        laws = [noise_law(self.family, float(answer), self.radius) for answer in answers.reshape(-1)]
-        return laws[0] if answers.ndim == 0 else exact.Product(laws)
+        return release_law(self._answers(data), lambda answer: noise_law(self.family, answer, self.radius))
 
     def session(self, data: Any, rng: np.random.Generator) -> Session:
         """Open an interactive session on ``data``: queries may depend on earlier answers."""
@@ -255,6 +247,20 @@ class BoundedNoise:
                 f"data holds {answers.size} answers, but the budget is queries={self.queries}. Calibrate for more."
             )
         return answers
+
+
+def add_noise(
+    answers: Floats, family: str, radius: float, size: int, rng: np.random.Generator, clip: float = 1.0
+) -> Floats:
+    """Return ``size`` copies of the answers with fresh noise, which may be clipped to that share of its radius."""
+    noise = unit_noise(family, size * answers.size, rng).reshape((size, *answers.shape))
+    return answers + radius * (noise if clip == 1.0 else np.clip(noise, -clip, clip))
+
+
+def release_law(answers: Floats, law: Callable[[float], exact.Law]) -> exact.Law:
+    """Law of one answer, or the product of those of several."""
+    laws = [law(float(answer)) for answer in answers.reshape(-1)]
+    return laws[0] if answers.ndim == 0 else exact.Product(laws)
 
 
 class Session:
@@ -308,11 +314,11 @@ def entries() -> list[Entry]:
     """Registry entries: two calibrations that are met with equality, and three broken ones."""
     from dpaudit import neighbours
     from dpaudit.claims import Verdict
-    from mechanisms.broken.bounded_noise import ClippedNoise, RadiusForOneQuery, RadiusWithoutSensitivity
+    from mechanisms.broken.bounded_noise import ClippedNoise, RadiusForLess
     from mechanisms.registry import Entry
 
     source = "Dagan and Kur 2022 (density); calibration reconstructed"
-    without = RadiusWithoutSensitivity(1.0, 1e-3, sensitivity=10.0)
+    without = RadiusForLess(1.0, 1e-3, sensitivity=10.0)
     return [
         Entry(
             name="bounded-noise-one-query",
@@ -338,7 +344,7 @@ def entries() -> list[Entry]:
         ),
         Entry(
             name="bounded-noise-radius-for-one-query",
-            make=functools.partial(RadiusForOneQuery, 1.0, 1e-3, queries=100),
+            make=functools.partial(RadiusForLess, 1.0, 1e-3, queries=100),
             claim=ApproxDP(1.0, 1e-3, Relation.ANSWERS),
             neighbours=functools.partial(neighbours.fixed, [(np.zeros(100), np.ones(100))], relation=Relation.ANSWERS),
             truth=ONE_QUERY_FOR_HUNDRED,
@@ -349,7 +355,7 @@ def entries() -> list[Entry]:
         ),
         Entry(
             name="bounded-noise-without-sensitivity",
-            make=functools.partial(RadiusWithoutSensitivity, 1.0, 1e-3, sensitivity=10.0),
+            make=functools.partial(RadiusForLess, 1.0, 1e-3, sensitivity=10.0),
             claim=without.claim,
             neighbours=functools.partial(neighbours.answers, 1, 0, 20, sensitivity=10.0),
             truth=without.epsilon_exact,

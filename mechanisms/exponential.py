@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +115,7 @@ class FilmRecommendation:
     low: float
     high: float
     utility: Callable[[Any, Any], float] = nearest_film
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE  # the number of films liked is public
 
     def __post_init__(self) -> None:
         check_interval(low=self.low, high=self.high)
@@ -125,11 +126,6 @@ class FilmRecommendation:
     @property
     def _mechanism(self) -> ExponentialMechanism:
         return ExponentialMechanism(self.epsilon, self.films, self.utility, self.high - self.low, self.relation)
-
-    @property
-    def relation(self) -> Relation:
-        """Substitution: the number of films liked is public."""
-        return Relation.SUBSTITUTE
 
     @property
     def claim(self) -> PureDP:

@@ -115,27 +115,21 @@ class TruncatedGeometric:
         return PureDP(self.epsilon, self.relation)
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return ``size`` noisy counts in ``0..largest``."""
-        return draw_truncated_geometric(self.bits, self.largest, data, size, rng)
+        """Return ``size`` noisy counts in ``0..largest``: one uniform integer each among the cumulative weights."""
+        check_draw(size, rng)
+        steps = np.array(self._steps(data), dtype=np.int64)
+        return place(steps[:-1], rng.integers(1, steps[-1], size, endpoint=True), "left")
 
     def law(self, data: Any) -> exact.Law:
-        """The clamped geometric law, from its rational cumulative probabilities."""
-        return truncated_geometric_law(self.bits, self.largest, data)
+        """The clamped geometric law: differences of the cumulative weights over their total, rounded once."""
+        steps = [0, *self._steps(data)]
+        return exact.Discrete({z: float(Fraction(steps[z + 1] - steps[z], steps[-1])) for z in range(self.largest + 1)})
 
-
-def draw_truncated_geometric(
-    bits: int, largest: int, data: Any, size: int, rng: np.random.Generator
-) -> NDArray[np.int64]:
-    """Draw GeoSample by comparing one uniform integer with the cumulative weights."""
-    check_draw(size, rng)
-    steps = np.array(truncated_geometric_steps(bits, largest, _count(largest, data)), dtype=np.int64)
-    return place(steps[:-1], rng.integers(1, steps[-1], size, endpoint=True), "left")
-
-
-def truncated_geometric_law(bits: int, largest: int, data: Any) -> exact.Law:
-    """Law of GeoSample: differences of its integer cumulative weights over their total, rounded once."""
-    steps = [0, *truncated_geometric_steps(bits, largest, _count(largest, data))]
-    return exact.Discrete({z: float(Fraction(steps[z + 1] - steps[z], steps[-1])) for z in range(largest + 1)})
+    def _steps(self, data: Any) -> list[int]:
+        count = whole_numbers("data", data)
+        if count.size != 1 or not 0 <= int(count.flat[0]) <= self.largest:
+            raise InvalidArgument(f"data={data!r} must be one count between 0 and {self.largest}.")
+        return truncated_geometric_steps(self.bits, self.largest, int(count.flat[0]))
 
 
 def truncated_geometric_steps(bits: int, largest: int, count: int) -> list[int]:
@@ -156,10 +150,3 @@ def truncated_geometric_steps(bits: int, largest: int, count: int) -> list[int]:
 
     below = [tail(count - z) for z in range(count)]
     return below + [total - tail(z - count + 1) for z in range(count, largest)] + [total]
-
-
-def _count(largest: int, data: Any) -> int:
-    count = whole_numbers("data", data)
-    if count.size != 1 or not 0 <= int(count.flat[0]) <= largest:
-        raise InvalidArgument(f"data={data!r} must be one count between 0 and {largest}.")
-    return int(count.flat[0])

@@ -24,7 +24,7 @@ import functools
 import math
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -178,6 +178,7 @@ class ImportanceWeighting:
     epsilon: float
     regularisation: float
     tolerance: float = 1e-12
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE  # the number of private records is public
 
     def __post_init__(self) -> None:
         table = features("public", self.public).copy()
@@ -189,11 +190,6 @@ class ImportanceWeighting:
     def claim(self) -> PureDP:
         """epsilon-DP for the substitution of one private record."""
         return PureDP(self.epsilon, self.relation)
-
-    @property
-    def relation(self) -> Relation:
-        """One private record is replaced; their number is public."""
-        return Relation.SUBSTITUTE
 
     @property
     def dimension(self) -> int:

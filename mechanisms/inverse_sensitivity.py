@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -42,17 +42,13 @@ class InverseSensitivityQuantile:
     high: float
     quantile: Fraction | float = 0.5
     smoothing: float = 0.0
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE  # the number of rows is public
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon)
         check_interval(low=self.low, high=self.high)
         check_non_negative(smoothing=self.smoothing)
         as_quantile(self.quantile)
-
-    @property
-    def relation(self) -> Relation:
-        """Substitution: the number of rows is public."""
-        return Relation.SUBSTITUTE
 
     @property
     def claim(self) -> PureDP:
@@ -103,16 +99,12 @@ class InverseSensitivityMean:
     low: float
     high: float
     smoothing: float = 0.0
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE  # the number of rows is public
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon)
         check_interval(low=self.low, high=self.high)
         check_non_negative(smoothing=self.smoothing)
-
-    @property
-    def relation(self) -> Relation:
-        """Substitution: the number of rows is public."""
-        return Relation.SUBSTITUTE
 
     @property
     def claim(self) -> PureDP:

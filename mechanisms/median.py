@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -40,16 +40,12 @@ class LaplaceMedian:
     high: float
     even: str = "average"
     clip: bool = False
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE  # whether the number of rows is odd decides the scale
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon)
         check_interval(low=self.low, high=self.high)
         check_choice(("average", "lower"), even=self.even)
-
-    @property
-    def relation(self) -> Relation:
-        """Substitution: whether the number of rows is odd decides the scale, so it must be public."""
-        return Relation.SUBSTITUTE
 
     @property
     def claim(self) -> PureDP:

@@ -10,7 +10,7 @@ is another mechanism (see ``mechanisms.broken.noisy_max``).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,6 +42,7 @@ class ReportNoisyMax:
     noise: str = "laplace"
     sensitivity: float = 1.0
     monotone: bool = False
+    relation: ClassVar[Relation] = Relation.ANSWERS
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon, sensitivity=self.sensitivity)
@@ -51,11 +52,6 @@ class ReportNoisyMax:
     def scale(self) -> float:
         """Scale of the noise."""
         return (1.0 if self.monotone else 2.0) * self.sensitivity / self.epsilon
-
-    @property
-    def relation(self) -> Relation:
-        """Vectors of query answers."""
-        return Relation.ANSWERS
 
     @property
     def claim(self) -> PureDP:

@@ -29,7 +29,7 @@ import math
 import warnings
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq
@@ -176,6 +176,7 @@ class WassersteinMechanism:
     pairs: Pairs
     epsilon: float
     bound: float | None = None
+    relation: ClassVar[Relation] = Relation.SECRETS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", discriminative_pairs(self.pairs))
@@ -205,11 +206,6 @@ class WassersteinMechanism:
         """epsilon-Pufferfish privacy."""
         return PureDP(self.epsilon, self.relation)
 
-    @property
-    def relation(self) -> Relation:
-        """Neighbours are secrets."""
-        return Relation.SECRETS
-
     def sample(self, data: Drawable, size: int, rng: np.random.Generator) -> Floats:
         """``size`` releases, each about data drawn anew given the secret."""
         return add_laplace(data, self.scale, size, rng)
@@ -237,6 +233,7 @@ class UnequalSpreadLaplace:
     pairs: Pairs
     epsilon: float
     delta: float
+    relation: ClassVar[Relation] = Relation.SECRETS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", discriminative_pairs(self.pairs))
@@ -260,11 +257,6 @@ class UnequalSpreadLaplace:
     def claim(self) -> ApproxDP:
         """(epsilon, delta)-Pufferfish privacy."""
         return ApproxDP(self.epsilon, self.delta, self.relation)
-
-    @property
-    def relation(self) -> Relation:
-        """Neighbours are secrets."""
-        return Relation.SECRETS
 
     def sample(self, data: Drawable, size: int, rng: np.random.Generator) -> Floats:
         """``size`` releases, each about data drawn anew given the secret."""
@@ -292,6 +284,7 @@ class GaussianMasking:
     epsilon: float
     delta: float
     noise_std: float = math.nan
+    relation: ClassVar[Relation] = Relation.SECRETS
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "pairs", discriminative_pairs(self.pairs))
@@ -311,11 +304,6 @@ class GaussianMasking:
     def claim(self) -> ApproxDP:
         """(epsilon, delta)-Pufferfish privacy."""
         return ApproxDP(self.epsilon, self.delta, self.relation)
-
-    @property
-    def relation(self) -> Relation:
-        """Neighbours are secrets."""
-        return Relation.SECRETS
 
     def sample(self, data: Drawable, size: int, rng: np.random.Generator) -> Floats:
         """``size`` releases, each about data drawn anew given the secret."""
@@ -356,7 +344,7 @@ def entries() -> list[Entry]:
     """Registry entries: five calibrations with their exact epsilon, and four broken ones."""
     from dpaudit import neighbours
     from dpaudit.claims import Verdict
-    from mechanisms.broken.pufferfish import IgnoredSpread, MeanDistance, OnePriorOnly, ReusedDraw
+    from mechanisms.broken.pufferfish import ReusedDraw, ignored_spread, mean_distance, one_prior_only
     from mechanisms.registry import Entry
 
     def pair(first: Conditional, second: Conditional, prior: str = "theta") -> tuple[Secret, Secret]:
@@ -394,15 +382,15 @@ def entries() -> list[Entry]:
         entry("masking", made(GaussianMasking, mixed, 0.5, 1e-2), mixed, masking, 0.5),
         entry(
             "mean-distance",
-            made(MeanDistance, rare, 1.0),
+            made(mean_distance, rare, 1.0),
             rare,
             pure,
-            MeanDistance(rare, 1.0).epsilon_exact,
+            mean_distance(rare, 1.0).epsilon_exact,
             "The noise is scaled by W_1, the mean distance, and a rare large difference shows.",
         ),
         entry(
             "one-prior",
-            made(OnePriorOnly, (*shifted, far), 1.0),
+            made(one_prior_only, (*shifted, far), 1.0),
             (far,),
             pure,
             3.0,
@@ -410,7 +398,7 @@ def entries() -> list[Entry]:
         ),
         entry(
             "ignored-spread",
-            made(IgnoredSpread, wide, 1.0, 1e-3),
+            made(ignored_spread, wide, 1.0, 1e-3),
             wide,
             approximate,
             IGNORED_SPREAD_EPSILON,

@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +50,7 @@ class RandomisedResponse:
 
     truthful: float
     categories: tuple[Hashable, ...] = (0, 1)
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE
 
     def __post_init__(self) -> None:
         if len(self.categories) < 2 or len(set(self.categories)) < len(self.categories):
@@ -87,11 +88,6 @@ class RandomisedResponse:
     def epsilon(self) -> float:
         """``|log(p/q)|``, exactly."""
         return abs(math.log(self.truthful / self.other))
-
-    @property
-    def relation(self) -> Relation:
-        """Substitution of one person's answer."""
-        return Relation.SUBSTITUTE
 
     @property
     def claim(self) -> PureDP:
@@ -197,6 +193,7 @@ class RangeResponse:
 
     response: RandomisedResponse
     edges: tuple[float, ...]
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE
 
     def __post_init__(self) -> None:
         edges = finite_array("edges", self.edges, ndim=1)
@@ -214,11 +211,6 @@ class RangeResponse:
     def of(cls, epsilon: float, edges: tuple[float, ...]) -> RangeResponse:
         """Ranges between consecutive edges, disturbed by the k-ary channel of that epsilon."""
         return cls(RandomisedResponse.k_ary(epsilon, tuple(range(len(edges) - 1))), tuple(edges))
-
-    @property
-    def relation(self) -> Relation:
-        """Substitution of one person's value."""
-        return Relation.SUBSTITUTE
 
     @property
     def claim(self) -> PureDP:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,6 +43,7 @@ class Rappor:
     p: float = 0.45
     q: float = 0.55
     instantaneous: bool = True
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE  # any value for any other
 
     def __post_init__(self) -> None:
         check_count(bits=self.bits, hashes=self.hashes)
@@ -63,11 +64,6 @@ class Rappor:
         """Largest log-ratio of one reported bit."""
         zero, one = self.one_rates
         return max(abs(math.log(one / zero)), abs(math.log((1.0 - one) / (1.0 - zero))))
-
-    @property
-    def relation(self) -> Relation:
-        """Any value for any other."""
-        return Relation.SUBSTITUTE
 
     @property
     def claim(self) -> PureDP:

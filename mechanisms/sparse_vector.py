@@ -24,7 +24,7 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,7 @@ class SparseVector:
     release: str = "indicator"
     value_scale: float = 0.0
     sensitivity: float = 1.0
+    relation: ClassVar[Relation] = Relation.ANSWERS  # each of which moves by at most the sensitivity
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon, sensitivity=self.sensitivity, threshold_scale=self.threshold_scale)
@@ -88,11 +89,6 @@ class SparseVector:
                 f"value_scale={self.value_scale!r} with release={self.release!r}: fresh values need a positive scale, "
                 "other releases have none."
             )
-
-    @property
-    def relation(self) -> Relation:
-        """Vectors of query answers, each of which moves by at most the sensitivity."""
-        return Relation.ANSWERS
 
     @property
     def claim(self) -> PureDP:

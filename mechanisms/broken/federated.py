@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -192,6 +192,7 @@ class LocalDpMod:
     delta: float
     clipping_norm: float
     sensitivity: float
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE  # the one client's update is replaced
 
     def __post_init__(self) -> None:
         check_positive(clipping_norm=self.clipping_norm)
@@ -201,11 +202,6 @@ class LocalDpMod:
     def std(self) -> float:
         """Standard deviation of the noise."""
         return local_dp_std(epsilon=self.epsilon, delta=self.delta, sensitivity=self.sensitivity)
-
-    @property
-    def relation(self) -> Relation:
-        """The one client's update is replaced."""
-        return Relation.SUBSTITUTE
 
     @property
     def claim(self) -> ApproxDP:

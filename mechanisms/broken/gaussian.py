@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import erfinv
@@ -26,6 +26,7 @@ class HalvedVariance:
     epsilon: float
     delta: float
     sensitivity: float = 1.0
+    relation: ClassVar[Relation] = Relation.ANSWERS
 
     def __post_init__(self) -> None:
         _ = self.scale
@@ -34,11 +35,6 @@ class HalvedVariance:
     def scale(self) -> float:
         """Standard deviation of the noise: the right one over sqrt(2)."""
         return analytic_scale(self.epsilon, self.delta, self.sensitivity) / math.sqrt(2.0)
-
-    @property
-    def relation(self) -> Relation:
-        """The data are the answer."""
-        return Relation.ANSWERS
 
     @property
     def epsilon_exact(self) -> float:
@@ -76,6 +72,7 @@ class NotesGaussian:
     epsilon: float
     delta: float
     sensitivity: float = 1.0
+    relation: ClassVar[Relation] = Relation.ANSWERS
 
     def __post_init__(self) -> None:
         _ = self.rho
@@ -89,11 +86,6 @@ class NotesGaussian:
     def scale(self) -> float:
         """The standard deviation that comes out."""
         return self.rho / math.sqrt(2.0)
-
-    @property
-    def relation(self) -> Relation:
-        """The data are the answer."""
-        return Relation.ANSWERS
 
     @property
     def delta_exact(self) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,11 +24,7 @@ class PerCoordinateNoise:
     """
 
     mechanism: ImportanceWeighting
-
-    @property
-    def relation(self) -> Relation:
-        """One private record is replaced."""
-        return Relation.SUBSTITUTE
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE
 
     @property
     def claim(self) -> PureDP:
@@ -59,11 +56,7 @@ class ForgottenRegularisation:
     """
 
     mechanism: ImportanceWeighting
-
-    @property
-    def relation(self) -> Relation:
-        """One private record is replaced."""
-        return Relation.SUBSTITUTE
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE
 
     @property
     def claim(self) -> PureDP:
@@ -94,24 +87,16 @@ class PublicFromPrivate:
 
     epsilon: float
     regularisation: float
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE
+    epsilon_exact: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon, regularisation=self.regularisation)
 
     @property
-    def relation(self) -> Relation:
-        """One private record is replaced."""
-        return Relation.SUBSTITUTE
-
-    @property
     def claim(self) -> PureDP:
         """What it pretends."""
         return PureDP(self.epsilon, self.relation)
-
-    @property
-    def epsilon_exact(self) -> float:
-        """Infinite."""
-        return math.inf
 
     def sample(self, data: ArrayLike, size: int, rng: np.random.Generator) -> Floats:
         """Return ``size`` rows of weights, one weight per private record."""
@@ -125,21 +110,13 @@ class WeightsWithoutNoise:
     """Weights of the coefficients before noise: the same every time, so epsilon is infinite."""
 
     mechanism: ImportanceWeighting
-
-    @property
-    def relation(self) -> Relation:
-        """One private record is replaced."""
-        return Relation.SUBSTITUTE
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE
+    epsilon_exact: ClassVar[float] = math.inf  # on any pair whose coefficients differ
 
     @property
     def claim(self) -> PureDP:
         """What it pretends."""
         return self.mechanism.claim
-
-    @property
-    def epsilon_exact(self) -> float:
-        """Infinite, on any pair whose coefficients differ."""
-        return math.inf
 
     def sample(self, data: ArrayLike, size: int, rng: np.random.Generator) -> Floats:
         """Return ``size`` times the same weights."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -38,16 +38,12 @@ class BrokenInverseSensitivity:
     low: float
     high: float
     variant: str
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon)
         check_interval(low=self.low, high=self.high)
         check_choice(VARIANTS, variant=self.variant)
-
-    @property
-    def relation(self) -> Relation:
-        """Substitution."""
-        return Relation.SUBSTITUTE
 
     @property
     def claim(self) -> PureDP:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -73,20 +73,12 @@ class OccasionallyRaw:
     epsilon: float
     probability: float = 1e-3
     sensitivity: float = 1.0
+    relation: ClassVar[Relation] = Relation.ANSWERS
+    epsilon_exact: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon, sensitivity=self.sensitivity)
         check_open_unit(probability=self.probability)
-
-    @property
-    def relation(self) -> Relation:
-        """The data are the answer."""
-        return Relation.ANSWERS
-
-    @property
-    def epsilon_exact(self) -> float:
-        """Infinite."""
-        return math.inf
 
     @property
     def claim(self) -> PureDP:
@@ -119,20 +111,12 @@ class SensitivityFromData:
     epsilon: float
     low: float
     high: float
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE
+    epsilon_exact: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon)
         check_interval(low=self.low, high=self.high)
-
-    @property
-    def relation(self) -> Relation:
-        """Substitution."""
-        return Relation.SUBSTITUTE
-
-    @property
-    def epsilon_exact(self) -> float:
-        """Infinite."""
-        return math.inf
 
     @property
     def claim(self) -> PureDP:
@@ -166,14 +150,10 @@ class PrefixSum:
 
     epsilon: float
     length: int = 10
+    relation: ClassVar[Relation] = Relation.ANSWERS
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon, length=self.length)
-
-    @property
-    def relation(self) -> Relation:
-        """Vectors of query answers."""
-        return Relation.ANSWERS
 
     @property
     def epsilon_exact(self) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,6 +32,7 @@ class NoisyMaxValue:
     epsilon: float
     noise: str = "laplace"
     sensitivity: float = 1.0
+    relation: ClassVar[Relation] = Relation.ANSWERS
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon, sensitivity=self.sensitivity)
@@ -41,11 +42,6 @@ class NoisyMaxValue:
     def scale(self) -> float:
         """Scale of the noise."""
         return 2.0 * self.sensitivity / self.epsilon
-
-    @property
-    def relation(self) -> Relation:
-        """Vectors of query answers."""
-        return Relation.ANSWERS
 
     @property
     def claim(self) -> PureDP:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,21 +29,13 @@ class RangesFromData:
     ranges: int
     low: float
     high: float
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE
+    epsilon_exact: ClassVar[float] = math.inf
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon)
         check_interval(low=self.low, high=self.high)
         check_count(minimum=2, ranges=self.ranges)
-
-    @property
-    def relation(self) -> Relation:
-        """Substitution of one person's value."""
-        return Relation.SUBSTITUTE
-
-    @property
-    def epsilon_exact(self) -> float:
-        """Infinite."""
-        return math.inf
 
     @property
     def claim(self) -> PureDP:
@@ -88,14 +80,10 @@ class RepeatedResponse:
 
     response: RandomisedResponse
     times: int
+    relation: ClassVar[Relation] = Relation.SUBSTITUTE
 
     def __post_init__(self) -> None:
         check_count(times=self.times)
-
-    @property
-    def relation(self) -> Relation:
-        """Substitution of the person's value."""
-        return Relation.SUBSTITUTE
 
     @property
     def epsilon_exact(self) -> float:

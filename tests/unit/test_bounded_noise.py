@@ -32,7 +32,7 @@ from mechanisms.bounded_noise import (
     gaussian_std,
     truncated_laplace_half_width,
 )
-from mechanisms.broken.bounded_noise import ClippedNoise, RadiusForOneQuery, RadiusWithoutSensitivity
+from mechanisms.broken.bounded_noise import ClippedNoise, RadiusForLess
 
 # family: Z, std, E|x|, f(0), acceptance, Fisher information
 CONSTANTS = {
@@ -301,7 +301,7 @@ def test_unit_noise_needs_a_generator_and_a_family(rng):
 
 
 def test_radius_for_one_query_breaks_the_claim_for_a_hundred(rng):
-    broken = RadiusForOneQuery(1.0, 1e-3, queries=100)
+    broken = RadiusForLess(1.0, 1e-3, queries=100)
     assert broken.claim == BoundedNoise(1.0, 1e-3).claim
     assert broken.delta_exact > 0.4
     assert broken.epsilon_exact == pytest.approx(ONE_QUERY_FOR_HUNDRED, rel=1e-4)
@@ -315,7 +315,7 @@ def test_radius_for_one_query_breaks_the_claim_for_a_hundred(rng):
 
 
 def test_radius_without_sensitivity_breaks_the_claim(rng):
-    broken = RadiusWithoutSensitivity(1.0, 1e-5, sensitivity=10.0)
+    broken = RadiusForLess(1.0, 1e-5, sensitivity=10.0)
     assert broken.radius == calibrate_radius(epsilon=1.0, delta=1e-5)
     assert broken.delta_exact == pytest.approx(exact.delta(broken.law(0.0), broken.law(10.0), 1.0), rel=1e-7)
     assert broken.delta_exact > 0.01

@@ -15,7 +15,7 @@ from dpaudit import exact, neighbours
 from dpaudit.claims import ApproxDP, PureDP, Relation, gaussian_delta
 from dpaudit.errors import InvalidArgument
 from mechanisms import pufferfish
-from mechanisms.broken.pufferfish import IgnoredSpread, MeanDistance, OnePriorOnly, ReusedDraw
+from mechanisms.broken.pufferfish import ReusedDraw, ignored_spread, mean_distance, one_prior_only
 from mechanisms.masking_formulas import covariance_mu, gaussian_renyi, masking_information, masking_kl
 from mechanisms.pufferfish import (
     GaussianMasking,
@@ -313,7 +313,7 @@ def test_secrets_of_different_priors_do_not_pair():
 
 def test_mean_distance_is_broken():
     rare = pairs(exact.Discrete({0: 0.9, 10: 0.1}), exact.Discrete({0: 0.999, 10: 0.001}))
-    broken, right = MeanDistance(rare, 1.0), WassersteinMechanism(rare, 1.0)
+    broken, right = mean_distance(rare, 1.0), WassersteinMechanism(rare, 1.0)
     assert broken.scale == pytest.approx(0.99)
     assert right.scale == 10.0
     # Far to the right both laws are dominated by their masses at 10.
@@ -321,26 +321,26 @@ def test_mean_distance_is_broken():
     assert broken.epsilon_exact == pytest.approx(tail, rel=1e-9)
     assert exact.epsilon(*(right.law(secret) for secret in rare[0])) <= 1.0
     with pytest.raises(InvalidArgument, match="discrete laws"):
-        MeanDistance(EXAMPLE_A, 1.0)
+        mean_distance(EXAMPLE_A, 1.0)
 
 
 def test_one_prior_only_is_broken():
     near, far = pairs(normal(0.0, 1.0), normal(1.0, 1.0), "near"), pairs(normal(0.0, 1.0), normal(3.0, 1.0), "far")
-    broken = OnePriorOnly((*near, *far), 1.0)
+    broken = one_prior_only((*near, *far), 1.0)
     assert broken.scale == 1.0
     assert broken.epsilon_exact == pytest.approx(3.0, rel=1e-9)
 
 
 def test_ignored_spread_is_broken():
     """The log-ratio tends to (s'^2 - s^2) / (2 b^2) + dm / b = 4 + 1 on the right."""
-    broken = IgnoredSpread(pairs(normal(0.0, 1.0), normal(1.0, 3.0)), 1.0, 1e-3)
+    broken = ignored_spread(pairs(normal(0.0, 1.0), normal(1.0, 3.0)), 1.0, 1e-3)
     laws = [broken.law(secret) for secret in broken.pairs[0]]
     assert broken.scale == 1.0
     assert exact.epsilon(*laws) == pytest.approx(5.0, rel=1e-9)
     assert broken.delta_exact == pytest.approx(exact.delta(*laws, 1.0))
     assert broken.delta_exact > 100 * 1e-3
     with pytest.raises(InvalidArgument, match="Gaussian-mixture laws"):
-        IgnoredSpread(pairs(COUNTS_P, COUNTS_Q), 1.0, 1e-3)
+        ignored_spread(pairs(COUNTS_P, COUNTS_Q), 1.0, 1e-3)
 
 
 @pytest.mark.parametrize(("kept", "epsilon"), [((-0.5, 2.0), 2.5), ((0.7, 0.7), 0.0)])
