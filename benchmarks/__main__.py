@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 import inspect
+import math
 import os
 import platform
 import sys
@@ -13,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from benchmarks.tables import FORMAT, save, show_all
+from benchmarks.tables import FORMAT, save, show_all, unwritable
 from dpaudit.validation import did_you_mean
 
 NAMES = {
@@ -39,9 +40,17 @@ def parser() -> argparse.ArgumentParser:
     )
     made.add_argument("names", nargs="*", metavar="NAME", help="which to run; see below")
     made.add_argument("--quick", action="store_true", help="smaller sizes: each in about a minute on two cores")
-    made.add_argument("--samples", type=float, help="samples of each audit, where the benchmark has such a size")
+    made.add_argument("--samples", type=_samples, help="samples of each audit, where the benchmark has such a size")
     made.add_argument("--json", type=Path, metavar="FILE", help="write the figures there, after each benchmark")
     return made
+
+
+def _samples(text: str) -> int:
+    """A whole number of at least 2, which may be written 1e6."""
+    value = float(text)
+    if not (2.0 <= value < math.inf and value == int(value)):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 2")
+    return int(value)
 
 
 def versions() -> dict[str, str]:
@@ -62,11 +71,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 2
     names = list(NAMES) if "all" in options.names else list(dict.fromkeys(options.names))
     runs = {name: importlib.import_module(f"benchmarks.{name}").run for name in names}
-    sizes = {} if options.samples is None else {"samples": int(options.samples)}
+    sizes = {} if options.samples is None else {"samples": options.samples}
     for name, run in runs.items():
         if not sizes.keys() <= inspect.signature(run).parameters.keys():
             print(f"--samples={options.samples:g}: {name} has no such size; leave it out.", file=sys.stderr)
             return 2
+    if options.json is not None and (fault := unwritable(options.json)):
+        print(f"--json={options.json}: {fault}.", file=sys.stderr)
+        return 2
     size = "" if options.samples is None else f" --samples {options.samples:g}"
     document: dict[str, Any] = {
         "format": FORMAT,
@@ -90,4 +102,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        print("Interrupted; --json has the benchmarks that ended before.", file=sys.stderr)
+        sys.exit(130)

@@ -112,6 +112,18 @@ def plain(value: Any) -> Any:
     return value
 
 
+def unwritable(path: Path) -> str:
+    """Why figures cannot be saved there, if so: better said before hours of measuring than after."""
+    if path.is_dir():
+        return "it is a folder"
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            return ""
+    except OSError as error:
+        return f"cannot be written ({error})"
+
+
 def save(path: Path, document: dict[str, Any]) -> None:
     """Write JSON beside its place and move it there: a reader finds the old file or the new one, never a half."""
     text = json.dumps(document, indent=1, allow_nan=False) + "\n"

@@ -318,3 +318,20 @@ def test_cells_from_draws_agree_with_the_exact_ones():
     reference = best_epsilon(Cells(masses(0.0), masses(1.0)), 1_000_000, 1e-3)
     cells = best_possible.cells_of(LaplaceMechanism(1.0), 0.0, 1.0, rng, draws=50_000)
     assert best_epsilon(cells, 1_000_000, 1e-3) == pytest.approx(reference, abs=2e-3)
+
+
+@pytest.mark.parametrize("samples", ["-5", "1", "1.5", "nan", "1e400", "many"])
+def test_sizes_that_are_none_are_usage_errors(samples: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["soundness", "--samples", samples])
+    assert left.value.code == 2
+    assert "--samples" in capsys.readouterr().err
+
+
+def test_figures_that_cannot_be_saved_are_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path, tmp_path / "file" / "figures.json"):
+        assert main(["accuracy", "--quick", "--json", str(place)]) == 2
+        assert "--json=" in capsys.readouterr().err
