@@ -1,7 +1,12 @@
 """diffprivlib's current release: its values keep their claims, and the bits of its floats do not (its issue 94).
 
-Nor does LinearRegression where the lower bound of a feature is smaller than the upper one (its issue 105). Without the
-library there is nothing to collect.
+Nor do these, on values:
+
+- LinearRegression where the lower bound of a feature is smaller than the upper one (its issue 105)
+- the median of many rows: probabilities underflow, and whether all of them do, which raises, depends on one row (its issue 107)
+- statistics of a column with a missing value, which are NaN whatever the noise (its issue 80, of quantiles)
+
+Without the library there is nothing to collect.
 """
 
 from __future__ import annotations
@@ -96,14 +101,22 @@ REPLACED = PureDP(1.0, Relation.SUBSTITUTE)
 ADDED = PureDP(1.0, Relation.ADD_REMOVE)
 UNIT = {"epsilon": 1.0, "bounds": (0.0, 1.0)}
 COLUMN = np.array([0.0, 0.0]), np.array([0.0, 1.0])
-# Name, arguments, claim, data.
-TOOLS: list[tuple[str, dict[str, Any], Claim, tuple[Any, Any]]] = [
-    ("mean", UNIT, REPLACED, COLUMN),
-    ("sum", UNIT, REPLACED, COLUMN),
-    ("var", UNIT, REPLACED, COLUMN),
-    ("median", UNIT, REPLACED, COLUMN),
-    ("count_nonzero", {"epsilon": 1.0}, REPLACED, COLUMN),
-    ("histogram", {"epsilon": 1.0, "bins": 2, "range": (0.0, 1.0)}, ADDED, ([0.2], [0.2, 0.8])),
+QUARTERS = np.array([0.25, 0.25, 1.0, 0.0]), np.array([0.25, 0.25, 1.0, 1.0])
+# Between 0.25 and 0.75 the utility is 1,488 and 1,489 ranks below the best: exp(-744) is a float, and half of exp(-744.5) is 0.
+MANY = np.repeat([0.25, 0.75], [12, 2988]), np.repeat([0.25, 0.75], [11, 2989])
+MISSING = np.array([0.0, 0.0]), np.array([0.0, np.nan])
+KEPT, REFUTED = Verdict.NO_VIOLATION_FOUND, Verdict.VIOLATION
+# Name, function, arguments, claim, data, and what must be shown.
+TOOLS: list[tuple[str, str, dict[str, Any], Claim, tuple[Any, Any], Verdict]] = [
+    ("mean", "mean", UNIT, REPLACED, COLUMN, KEPT),
+    ("mean-missing", "mean", UNIT, REPLACED, MISSING, REFUTED),
+    ("sum", "sum", UNIT, REPLACED, COLUMN, KEPT),
+    ("var", "var", UNIT, REPLACED, COLUMN, KEPT),
+    ("median", "median", UNIT, REPLACED, QUARTERS, KEPT),
+    ("median-many", "median", UNIT, REPLACED, MANY, REFUTED),
+    ("median-missing", "median", UNIT, REPLACED, MISSING, REFUTED),
+    ("count_nonzero", "count_nonzero", {"epsilon": 1.0}, REPLACED, COLUMN, KEPT),
+    ("histogram", "histogram", {"epsilon": 1.0, "bins": 2, "range": (0.0, 1.0)}, ADDED, ([0.2], [0.2, 0.8]), KEPT),
 ]
 REGRESSION = {"epsilon": 1.0, "bounds_X": (0.0, 1.0), "bounds_y": (0.0, 1.0), "fit_intercept": False}
 # Class, arguments, what is released, whether the last column is the target, data, and what must be shown.
@@ -127,11 +140,12 @@ def _all() -> list[Audit]:
         found.append(define(name, make, claim, answers))
         if bits is not None:
             found.append(define(f"{name}-bits", make, claim, answers, bits=True, expect=bits))
-    for kind, arguments, claim, pair in TOOLS:
-        found.append(define(f"tools-{kind}", functools.partial(using_tool, kind, arguments), claim, pair))
+    for name, kind, arguments, claim, pair, expect in TOOLS:
+        make = functools.partial(using_tool, kind, arguments)
+        found.append(define(f"tools-{name}", make, claim, pair, expect=expect))
     for kind, arguments, attributes, target, pair, expect in MODELS:
         make = functools.partial(fitting, kind, arguments, attributes, REPLACED, target)
-        found.append(define(f"models-{kind}", make, REPLACED, pair, expect=expect, samples=10_000, power=3.0))
+        found.append(define(f"models-{kind}", make, REPLACED, pair, expect=expect, samples=20_000))
     return found
 
 
