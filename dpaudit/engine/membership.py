@@ -77,7 +77,7 @@ FEWEST_SCORES = 10
 LARGEST_EPSILON = 60.0
 ROUNDING = 1e-9  # relative, added to p-values: more than their computation errs
 FEWEST_GUESSES = 8
-PROFILE_POINTS = 16
+PROFILE_POINTS = 32
 
 
 def audit_scores(
