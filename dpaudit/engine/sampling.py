@@ -419,7 +419,9 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: f
     elapsed = time.perf_counter() - begin
     # A slow mechanism is asked for less: the probe is to cost no more than a twentieth of the time there is.
     allowed = 0.02 if deadline is None else 0.05 * max(deadline - time.monotonic(), 0.0)
-    if elapsed * 32 < max(allowed, 0.02):
+    # How many pairs are probed depends on what was told, so the clock may save only calls that could not tell more.
+    telling = _telling(record_keys(drawn))
+    if elapsed * 32 < max(allowed, 0.02) or (deadline is None and not telling):
         size = 64
         drawn = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))
     again = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))
@@ -430,7 +432,7 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: f
             "The mechanism raised on every call, on both data sets, so there is nothing to audit:\n\n"
             + traceback_of(sampler.mechanism, data, seed_child(entropy, 0, 0, 2, 0))
         )
-    telling = _telling(record_keys(drawn))
+    telling = telling or _telling(record_keys(drawn))
     if telling and _same(drawn, other_seed):
         raise MechanismError(
             "The mechanism gave the same sequence of outputs for two different seeds: it draws from a generator of its own "
