@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import pickle
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -251,3 +252,18 @@ def test_unequal_blocks_are_refused() -> None:
     """A mechanism cannot make the two sides unequal: a wrong number of outputs is an error, not a smaller block."""
     with pytest.raises(dpaudit.MechanismError, match="must return exactly"):
         run_task(task_of(dpaudit.batched(lambda data, size, rng: rng.random(size - len(data))), (10,)))
+
+
+def test_how_many_pairs_are_probed_does_not_depend_on_the_clock() -> None:
+    def coins(data: Any, size: int, rng: np.random.Generator, wait: float) -> Any:
+        time.sleep(wait)
+        return rng.integers(2, size=size)
+
+    fast, slow = (
+        dpaudit.audit(
+            dpaudit.batched(functools.partial(coins, wait=wait)), dpaudit.PureDP(1.0), dpaudit.neighbours.answers(1, 0, 10),
+            samples=3000, seed=3, power=20.0,
+        )
+        for wait in (0.0, 0.002)
+    )  # fmt: skip
+    assert fast.trajectory == slow.trajectory
