@@ -160,7 +160,7 @@ def _answers(query: Callable[[Any], Any], neighbours: Neighbours, seed: int) -> 
             found[fingerprint(data)] = (data, answer)
     if not found:
         raise InvalidArgument(
-            f"query={shorten(query)} gave finite numbers on none of the data sets tried, so there is nothing to add noise to."
+            f"query={_named(query)} gave finite numbers on none of the data sets tried, so there is nothing to add noise to."
         )
     return list(found.values())
 

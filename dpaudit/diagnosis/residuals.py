@@ -114,11 +114,12 @@ def tails(noise: Any, residuals: Floats, size: Floats, rng: np.random.Generator)
     ``scipy.stats``, or a sampler ``f(size, rng)``. ``size`` is the magnitude of query and output, by which rounding is judged.
     """
     flat, magnitude = residuals.ravel(), size.ravel()
-    if hasattr(noise, "form"):
+    known = not isinstance(noise, type)
+    if known and hasattr(noise, "form"):
         below, at, above = _form_masses(noise.form(), flat, magnitude)
-    elif hasattr(noise, "cdf"):
+    elif known and hasattr(noise, "cdf"):
         below, at, above = _cdf_masses(noise, flat, magnitude)
-    elif callable(noise):
+    elif known and callable(noise):
         below, at, above = _ranks(noise, flat, rng)
     else:
         raise InvalidArgument(

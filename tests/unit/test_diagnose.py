@@ -105,6 +105,8 @@ def test_a_law_of_words_is_no_noise():
 def test_what_is_no_noise():
     with pytest.raises(InvalidArgument, match=r"noise=3 must be a law .* or a sampler"):
         ends(3, [0.0])
+    with pytest.raises(InvalidArgument, match=r"noise=<class .*Laplace'> must be a law .* or a sampler"):
+        ends(exact.Laplace, [0.0])
     with pytest.raises(MechanismError, match=r"returned shape \(2,\)"):
         ends(lambda size, rng: np.zeros(2), [0.0])
 
