@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dpaudit import Audit, PureDP, Relation, neighbours
+from dpaudit import Audit, PureDP, Relation, Verdict, neighbours
 from dpaudit.adapters._loading import load
 
 
@@ -14,8 +14,8 @@ def make() -> Callable[[float], float]:
     return measurement  # its privacy map had another name then; a function of the data needs no adapter
 
 
-VALUE, BITS = (
-    Audit(
+def define(channel: str, expect: Verdict) -> Audit:
+    return Audit(
         name=f"opendp-base-laplace-{channel}",
         mechanism=make,
         made=True,
@@ -24,5 +24,6 @@ VALUE, BITS = (
         options={"samples": 30_000, "channel": channel},
         expect=expect,
     )
-    for channel, expect in (("value", "NO_VIOLATION_FOUND"), ("representation", "VIOLATION"))
-)
+
+
+AUDITS = [define("value", Verdict.NO_VIOLATION_FOUND), define("representation", Verdict.VIOLATION)]
