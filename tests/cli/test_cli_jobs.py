@@ -8,7 +8,9 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
+from multiprocessing import resource_tracker
 from pathlib import Path
 from typing import Any
 
@@ -23,26 +25,34 @@ SLOW = "import time\n\ndef slow(data, size, rng):\n    time.sleep(size * 4e-5)\n
 
 
 def run_watched(project: Any, *words: str, **environ: str) -> tuple[int, str, str]:
-    """Exit code, stdout, and what a terminal at stderr got to show."""
+    """Exit code, stdout, and what a terminal at stderr, ours and that of the other processes, got to show."""
     ours, theirs = pty.openpty()
     termios.tcsetwinsize(theirs, (24, 120))
-    env = {name: value for name, value in os.environ.items() if name not in ("CI", "NO_COLOR")}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "dpaudit", *words],
-        cwd=project.root,
-        env={**env, "TERM": "xterm", **environ},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    shown = b""
-    with contextlib.suppress(OSError):  # how a terminal ends
-        while piece := os.read(ours, 4096):
-            shown += piece
+    shown = bytearray()
+
+    def read() -> None:
+        with contextlib.suppress(OSError):  # how a terminal ends
+            while piece := os.read(ours, 4096):
+                shown.extend(piece)
+
+    reader = threading.Thread(target=read, daemon=True)
+    reader.start()
+    resource_tracker.ensure_running()  # it outlives the run, and would keep the terminal open
+    before = os.dup(2)
+    with pytest.MonkeyPatch.context() as patch, open(theirs, "w", encoding="utf-8") as terminal:
+        patch.delenv("CI", raising=False)
+        for name, value in {"TERM": "xterm", **environ}.items():
+            patch.setenv(name, value)
+        patch.setattr(sys, "stderr", terminal)
+        os.dup2(theirs, 2)
+        try:
+            code, out = project.run(*words)
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+    reader.join(timeout=60.0)
     os.close(ours)
-    out, _ = process.communicate(timeout=60)
-    return process.returncode, out.decode(), shown.decode()
+    return code, out, shown.decode()
 
 
 def test_one_line_for_each_running_audit(project: Any) -> None:
@@ -72,19 +82,13 @@ def test_lines_of_results_stay_whole(project: Any) -> None:
 
 
 @pytest.mark.parametrize("watched", [False, True])
-def test_nobody_watches(project: Any, watched: bool) -> None:
+def test_nobody_watches(project: Any, watched: bool, capfd: pytest.CaptureFixture[str]) -> None:
     project.audits(SLOW, project.audit("first", "slow", samples=8000, options='"power": 3.0'))
     if watched:  # by a machine
         code, out, shown = run_watched(project, "run", "-j", "2", CI="true")
     else:
-        done = subprocess.run(
-            [sys.executable, "-m", "dpaudit", "run", "-j", "2"],
-            cwd=project.root,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        code, out, shown = done.returncode, done.stdout, done.stderr
+        code, out = project.run("run", "-j", "2")
+        shown = capfd.readouterr().err
     assert (code, shown) == (0, ""), out + shown
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -74,11 +75,7 @@ def counted(outputs: np.ndarray) -> dict[Any, int]:
     if outputs.ndim == 1:
         values, counts = np.unique(outputs, return_counts=True)
         return dict(zip(values.tolist(), counts.tolist(), strict=True))
-    rows = np.ascontiguousarray(outputs)
-    keys, first, counts = np.unique(
-        rows.view([("", rows.dtype)] * rows.shape[1]).ravel(), return_index=True, return_counts=True
-    )
-    return {tuple(rows[i].tolist()): int(count) for i, count in zip(first, counts[: keys.size], strict=True)}
+    return Counter(map(tuple, outputs.tolist()))
 
 
 def counts_fit(form: Any, seen: dict[Any, int], total: int, alpha: float) -> bool:

@@ -90,6 +90,20 @@ def inconclusive(name: str = "too few") -> Result:
     return result(name, verdict=Verdict.INCONCLUSIVE, samples=600, messages=("Too few samples: give more.",))
 
 
+def outcomes() -> Document:
+    """One audit of each outcome, with names that say which."""
+    return Document(
+        entries=(
+            Entry(result=result("fine")),
+            Entry(result=violation("leak")),
+            Entry(result=violation("known leak"), expect=Verdict.VIOLATION),
+            Entry(result=result("no longer found"), expect=Verdict.VIOLATION),
+            Entry(result=inconclusive("too few")),
+            Entry(result=inconclusive("known to be undecided"), expect=Verdict.INCONCLUSIVE),
+        )
+    )
+
+
 def document(*, complete: bool = True) -> Document:
     """One audit of each kind."""
     hostile = replace(

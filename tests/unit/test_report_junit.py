@@ -5,10 +5,9 @@ from __future__ import annotations
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from dpaudit.claims import Verdict
 from dpaudit.report import junit
 from dpaudit.report.document import Document, Entry
-from tests.unit.report_examples import HOSTILE, document, inconclusive, result, violation
+from tests.unit.report_examples import HOSTILE, document, outcomes, violation
 
 
 def parsed(made: Document) -> Element:
@@ -16,17 +15,7 @@ def parsed(made: Document) -> Element:
 
 
 def test_outcomes() -> None:
-    made = Document(
-        entries=(
-            Entry(result=result("fine")),
-            Entry(result=violation("leak")),
-            Entry(result=violation("known leak"), expect=Verdict.VIOLATION),
-            Entry(result=result("no longer found"), expect=Verdict.VIOLATION),
-            Entry(result=inconclusive("too few")),
-            Entry(result=inconclusive("known to be undecided"), expect=Verdict.INCONCLUSIVE),
-        )
-    )
-    root = parsed(made)
+    root = parsed(outcomes())
     kinds = {"failure", "error", "skipped", "system-out"}
     found = {case.get("name"): [child.tag for child in case if child.tag in kinds] for case in root.iter("testcase")}
     assert found == {

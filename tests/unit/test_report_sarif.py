@@ -20,7 +20,7 @@ import pytest
 from dpaudit.claims import Verdict
 from dpaudit.report import sarif
 from dpaudit.report.document import Document, Entry
-from tests.unit.report_examples import HOSTILE, document, inconclusive, result, violation
+from tests.unit.report_examples import HOSTILE, document, inconclusive, outcomes, result, violation
 
 SCHEMA = json.loads((Path(__file__).parent / "test_report_sarif_schema.json").read_text(encoding="utf-8"))
 TYPES: dict[str, Any] = {"object": dict, "array": list, "string": str, "boolean": bool, "integer": int}
@@ -108,23 +108,14 @@ def test_the_schema_can_fail(where: str, value: Any) -> None:
 
 
 def test_alerts_are_what_somebody_has_to_act_on() -> None:
-    made = Document(
-        entries=(
-            Entry(result=result("fine")),
-            Entry(result=violation("leak")),
-            Entry(result=violation("known leak"), expect=Verdict.VIOLATION),
-            Entry(result=result("no longer found"), expect=Verdict.VIOLATION),
-            Entry(result=inconclusive("too few")),
-        )
-    )
-    found = [(alert["properties"]["audit"], alert["ruleId"], alert["level"]) for alert in alerts(made)]
+    found = [(alert["properties"]["audit"], alert["ruleId"], alert["level"]) for alert in alerts(outcomes())]
     assert found == [
         ("leak", "privacy-violation", "error"),
         ("no longer found", "unmet-expectation", "error"),
         ("too few", "inconclusive", "warning"),
     ]
-    rules = rendered(made)["runs"][0]["tool"]["driver"]["rules"]
-    assert all(rules[alert["ruleIndex"]]["id"] == alert["ruleId"] for alert in alerts(made))
+    rules = rendered(outcomes())["runs"][0]["tool"]["driver"]["rules"]
+    assert all(rules[alert["ruleIndex"]]["id"] == alert["ruleId"] for alert in alerts(outcomes()))
 
 
 def place(location: Any) -> tuple[str, int]:
