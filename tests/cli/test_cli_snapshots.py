@@ -37,10 +37,10 @@ The claim is false, or an event of probability 1e-09 has happened. Claimed: Pure
 epsilon >= #.
 
 Pair:
-  data:      []
-  neighbour: [1]
+  data:      [1]
+  neighbour: []
 Event:
-  output < #
+  output >= #
 Counted on fresh outputs (with 99 % intervals):
   on data:      # of # (#, between # and #)
   on neighbour: # of # (#, between # and #)

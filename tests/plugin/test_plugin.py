@@ -27,7 +27,7 @@ def test_audit_files_are_collected_where_they_are_asked_for(suite: Any) -> None:
             "*_ audit bad _*",
             "VIOLATION  bad: claimed PureDP(epsilon=1.0)*",
             "Pair:",
-            "  data:      [[][]]",
+            "  data:      [[]*",
             "*= dpaudit =*",
             "VIOLATION           bad: *",
             "3 audits: 2 VIOLATION, 1 NO_VIOLATION_FOUND; 1 of 1 expectations met. False-alarm probability spent: 3e-09. *1e-06.",
