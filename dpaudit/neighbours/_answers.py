@@ -18,6 +18,8 @@ from dpaudit.validation import check_choice, check_count, check_interval, check_
 
 Vector = NDArray[Any]
 
+COARSE = 7  # rungs of the ladder that come before the ends of the range
+
 
 def answers(
     length: int,
@@ -34,8 +36,9 @@ def answers(
     The corners are the eight patterns on which auditors were published (Ding et al. 2018; Bichsel et al. 2021): all
     answers at one level, against one entry down; one up; one up and the rest down; one down and the rest up; half up
     and half down; all up; all down; alternating. They come at the level ``low + sensitivity`` first, then at
-    the one nearest to zero and in the middle, then with answers at both ends of the range and all near its upper end,
-    where AboveThreshold reaches its worst case (theory R3).
+    the one nearest to zero. Then come those that are worst for AboveThreshold (theory R3), on a ladder of levels between
+    the bounds, because code that compares answers with a threshold shows its bugs only near it, and at both ends of the
+    range; last all patterns in the middle and at the ends.
 
     Parameters
     ----------
@@ -84,12 +87,16 @@ def answers(
         last = _patterns(length, length - 1, monotone=monotone, entries=entries)
         named = [direction for direction in last if direction[-1] == 0.0]  # the answer named may also stand last
         yield from (pair(low + sensitivity, sensitivity * direction) for direction in (*patterns, *named))
-        middle = 0.5 * (low + high)
-        for place in (min(max(0.0, low), high), float(np.rint(middle)) if integral else middle):
-            yield from (pair(place, sensitivity * direction) for direction in last)  # where thresholds often lie
+        zero = min(max(0.0, low), high)  # where thresholds often lie
+        if abs(zero - low) > sensitivity:
+            yield from (pair(zero, sensitivity * direction) for direction in last)
         ends = np.full(length, float(high))
         ends[-1] = low
-        for level in (ends, low + high - ends, float(high)):
+        outer: list[Vector | float] = [ends, low + high - ends, float(high)]
+        rungs: list[Vector | float] = [*_ladder(low, high, sensitivity, integral=integral)]
+        worst = sensitivity * _worst(length, monotone=monotone, entries=entries)
+        yield from (pair(level, worst) for level in (*rungs[:COARSE], *outer, *rungs[COARSE:]))
+        for level in (*rungs[:1], *outer):
             yield from (pair(level, sensitivity * direction) for direction in last)
 
     whole = st.integers(math.ceil(low), math.floor(high)) if math.ceil(low) <= math.floor(high) else st.nothing()
@@ -133,19 +140,24 @@ def answers(
     def edit(known: Pair, rng: np.random.Generator) -> Pair | None:
         level, neighbour = (np.array(side, dtype=float) for side in known)
         move = neighbour - level
-        entry = rng.integers(length)
-        match rng.integers(3):
+        entry = int(rng.integers(length))
+        match rng.integers(5):
             case 0:
                 level[entry] = rng.choice((low, high))
-            case 1:
+            case 1 | 2:
+                # To an end, or by a step of any size up to that between rungs: a threshold is approached by shorter ones.
                 ends = low - level.min(), high - level.max()
-                shift = rng.choice((*ends, rng.uniform(*ends)))
-                level += np.rint(shift) if integral else shift
-            case _:
+                step = 0.5 * sensitivity * max(2.0, 2.0 * (high - low) / (COARSE + 1) / sensitivity) ** rng.random()
+                shift = np.clip(rng.choice((*ends, -step, step, -step, step)), *ends)
+                level += np.copysign(np.ceil(abs(shift)), shift) if integral else shift
+            case 3:
                 signs = [np.sign(move.sum())] if monotone and entries == "all" and move.any() else [1.0, -1.0]
                 if entries == "one":
                     move[:] = 0.0
                 move[entry] = sensitivity * rng.choice((0.0, *signs))
+            case _:
+                patterns = _patterns(length, entry, monotone=monotone, entries=entries)
+                move = sensitivity * patterns[rng.integers(len(patterns))]
         edited = pair(level, move)
         return None if np.array_equal(edited.data, edited.neighbour) else edited
 
@@ -172,6 +184,24 @@ def _patterns(length: int, entry: int, *, monotone: bool, entries: str) -> list[
         listed += [up, -up, up - one, one - up] if monotone else [*mixed, up, -up, signs]
     distinct = {direction.tobytes(): direction for direction in listed if direction.any()}
     return list(distinct.values())
+
+
+def _worst(length: int, *, monotone: bool, entries: str) -> Vector:
+    """The move that tells most about a comparison with a threshold: all answers but the one named (theory R3)."""
+    named = np.zeros(length)
+    named[-1] = 1.0
+    if entries == "one" or length == 1:
+        return named
+    return named - 1.0 if monotone else 2.0 * named - 1.0
+
+
+def _ladder(low: float, high: float, sensitivity: float, *, integral: bool) -> list[float]:
+    """Levels inside the range: its middle, the middles of its halves, and so on while the rungs are well apart."""
+    rungs = [0.5 * (low + high)]
+    for parts in (4, 8, 16):
+        if high - low >= 2.0 * parts * sensitivity:
+            rungs += [low + (high - low) * part / parts for part in range(1, parts, 2)]
+    return [float(np.rint(rung)) for rung in rungs] if integral else rungs
 
 
 def _moved(data: Vector, move: Vector, low: float, high: float) -> Vector:

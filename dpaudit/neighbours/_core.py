@@ -102,8 +102,9 @@ class Neighbours:
     def edits(self, pair: Pair, rng: np.random.Generator, count: int) -> list[Pair]:
         """Return up to ``count`` distinct variations of ``pair`` that stay in the search space, for hill climbing.
 
-        Of data sets of rows: a shared row less or twice, all shared rows alike, an extreme or drawn row in another's place.
-        Of query answers: an entry at an end of the range, all entries shifted, another direction of one move. Where the
+        Of data sets of rows: a shared row less or twice, all shared rows alike, an extreme or drawn row in another's place,
+        the difference at another place.
+        Of query answers: an entry at an end of the range, all shifted, another direction of one move or of all. Where the
         space cannot be walked (pairs of your own, ``map_data``, users, containers of your own) the pairs are fresh ones
         of a seeded run, and where it has only the pairs that were named there are none.
 
@@ -112,7 +113,7 @@ class Neighbours:
         >>> from dpaudit import neighbours
         >>> close = neighbours.add_remove(st.integers(0, 9), max_size=3)
         >>> close.edits(Pair([4, 5], [4]), np.random.default_rng(0), 2)
-        [Pair(data=[4, 2], neighbour=[4]), Pair(data=[4, 5, 4], neighbour=[4, 4])]
+        [Pair(data=[5], neighbour=[]), Pair(data=[4, 9], neighbour=[4])]
         """
         check_count(count=count)
         check_generator(rng=rng)

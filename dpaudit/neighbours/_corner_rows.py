@@ -23,12 +23,16 @@ _FEATURES = 6  # Hypothesis climbs one hill after the other, so many features wo
 
 @dataclass(frozen=True, slots=True)
 class CornerRows:
-    """What Hypothesis shrinks to, the two extremes, and rows that reach the end of one feature."""
+    """What Hypothesis shrinks to, the two extremes, rows that reach the end of one feature, and rows between the extremes.
+
+    ``between`` are up to three, nearest to the middle first: quantiles and thresholds are decided by rows inside the range.
+    """
 
     minimal: Any
     low: Any
     high: Any
     others: tuple[Any, ...]
+    between: tuple[Any, ...] = ()
 
     @property
     def all(self) -> list[Any]:
@@ -91,7 +95,10 @@ def corner_rows(rows: SearchStrategy[Any]) -> CornerRows:
     if not seen or (minimal is None and fingerprint(None) not in seen):
         raise InvalidArgument(f"rows={rows!r} yields no row.")
     known = _extremes(minimal, list(seen.values()))
-    return replace(known, low=simplest(known.low, -1.0), high=simplest(known.high, 1.0))
+    known = replace(known, low=simplest(known.low, -1.0), high=simplest(known.high, 1.0))
+    ends = {fingerprint(row) for row in (known.low, known.high)}
+    inside = {fingerprint(row): row for row in known.between if fingerprint(row) not in ends}
+    return replace(known, between=tuple(inside.values()))
 
 
 def _extremes(minimal: Any, seen: list[tuple[Any, dict[str, float]]]) -> CornerRows:
@@ -100,6 +107,7 @@ def _extremes(minimal: Any, seen: list[tuple[Any, dict[str, float]]]) -> CornerR
     whole = ~np.isnan(table).any(axis=1)
     low = high = minimal
     others: list[Any] = []
+    between: list[Any] = []
     if whole.any() and names:
         finite = np.clip(table, -LARGEST_TARGET, LARGEST_TARGET)
         smallest_value, largest_value = np.nanmin(finite, axis=0), np.nanmax(finite, axis=0)
@@ -107,6 +115,9 @@ def _extremes(minimal: Any, seen: list[tuple[Any, dict[str, float]]]) -> CornerR
         span = np.where(largest_value > smallest_value, largest_value / 2 - smallest_value / 2, 1.0)
         height = np.where(whole, ((finite / 2 - smallest_value / 2) / span).sum(axis=1), math.nan)
         low, high = (seen[int(place(height))][0] for place in (np.nanargmin, np.nanargmax))
+        bottom, top = float(np.nanmin(height)), float(np.nanmax(height))
+        rungs = [bottom + part * (top - bottom) for part in (0.5, 0.25, 0.75)]
+        between = [seen[int(np.nanargmin(np.abs(height - rung)))][0] for rung in rungs]
         for column in table.T:
             others += [seen[int(place(column))][0] for place in (np.nanargmax, np.nanargmin)]
     others += [row for (row, _), complete in zip(seen, whole, strict=True) if not complete][:1]
@@ -116,7 +127,7 @@ def _extremes(minimal: Any, seen: list[tuple[Any, dict[str, float]]]) -> CornerR
         different = [row for row, _ in seen if fingerprint(row) != fingerprint(minimal)]
         high = different[0] if different else high
         others += different[1:3]
-    return CornerRows(minimal, low, high, tuple(others))
+    return CornerRows(minimal, low, high, tuple(others), tuple(between))
 
 
 def _features(row: Any, path: str = "", depth: int = 2) -> Iterator[tuple[str, float]]:

@@ -27,10 +27,10 @@ def row_edits(
 ) -> Edit | None:
     """Return a function that makes one random change to a pair, or None where its rows cannot be read.
 
-    It drops a shared row, adds one again, makes all shared rows alike, or puts a corner row, or one that the strategy draws,
-    in the place of a row. The data sets share between ``fewest`` and ``most`` rows; a change that would leave this
-    range gives None. Rows in ``kept`` that differ between the two data sets stay, and are not copied into the
-    shared ones.
+    It drops a shared row, adds one again, makes all shared rows alike, puts a corner row, one between the corners or one
+    that the strategy draws in the place of a row, or moves the difference to another place. The data sets share between
+    ``fewest`` and ``most`` rows; a change that would leave this range gives None. Rows in ``kept`` that differ between the
+    two data sets stay, and are not copied into the shared ones.
     """
     if not readable(build):
         return None
@@ -40,13 +40,14 @@ def row_edits(
         fixed = {fingerprint(rows_of(build([row]))[0]) for row in kept}
         free = [(side, 0) for side in sides if side and fingerprint(side[0]) not in fixed]
         known = [*shared, *(side[at] for side, at in free)]
-        corners = rows_of(build(corner_rows(rows).all))
+        ends = corner_rows(rows)
+        corners = rows_of(build([*ends.all, *ends.between]))
         fresh = rows_of(build(list(ordinary_rows(rows)))) or corners
 
         def one_of(options: list[Any]) -> Any:
             return options[int(rng.integers(len(options)))]
 
-        match int(rng.integers(4)):
+        match int(rng.integers(5)):
             case 0 if shared:
                 del shared[int(rng.integers(len(shared)))]
             case 1 if known:
@@ -56,6 +57,8 @@ def row_edits(
             case 3 if known:
                 target, at = one_of([*((shared, at) for at in range(len(shared))), *free])
                 target[at] = one_of(one_of([corners, fresh]))
+            case 4:
+                place = int(rng.integers(len(shared) + 1))
         if not fewest <= len(shared) <= most:
             return None
         place = min(place, len(shared))

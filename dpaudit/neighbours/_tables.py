@@ -64,6 +64,12 @@ def substitute(rows: SearchStrategy[Any], *, min_size: int = 1, max_size: int = 
         shared = [known.minimal] * (min_size - 1)
         for row in known.all[1:]:
             yield _replaced(build, shared, 0, known.minimal, row)
+        for row in known.between:
+            for size in sorted({max(min_size - 1, 1), max_size - 1}):
+                yield _replaced(build, [row] * size, 0, known.low, known.high)
+        for row in known.between:
+            for end, other in ((known.high, known.low), (known.low, known.high)):
+                yield _replaced(build, [end] * (max_size - 1), max_size - 1, row, other)
 
     return Neighbours(
         pairs(),
@@ -104,6 +110,11 @@ def add_remove(rows: SearchStrategy[Any], *, min_size: int = 0, max_size: int = 
                 yield _added(build, shared, len(shared) // 2, row)
         for size in range(min_size, min(max_size, min_size + _STEPS)):  # code often treats small sizes apart
             yield _added(build, [known.minimal] * size, 0, known.minimal)
+        for place, row in enumerate(known.between):
+            # Against both ends for the row in the middle, for the others against the one that is farther.
+            for end in ((known.high, known.low), (known.high,), (known.low,))[place]:
+                yield _added(build, [row] * (max_size - 1), 0, end)
+                yield _added(build, [end] * (max_size - 1), max_size - 1, row)
 
     return Neighbours(
         pairs(),

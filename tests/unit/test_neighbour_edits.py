@@ -57,7 +57,8 @@ def test_edits_of_rows_keep_the_relation_and_the_sizes(close, fewest, most, data
 def test_every_row_of_an_edit_is_one_of_the_pair_a_corner_or_drawn(data, seed):
     close = neighbours.substitute(WHOLE, min_size=1, max_size=5)
     pair = data.draw(close.strategy)
-    known = {*pair.data, *pair.neighbour, *corner_rows(WHOLE).all, *ordinary_rows(WHOLE)}
+    corners = corner_rows(WHOLE)
+    known = {*pair.data, *pair.neighbour, *corners.all, *corners.between, *ordinary_rows(WHOLE)}
     for edited in close.edits(pair, rng(seed), 8):
         assert {*edited.data, *edited.neighbour} <= known
 
@@ -99,18 +100,23 @@ def test_each_kind_of_edit_of_rows_occurs():
     assert Pair([9, 9, 5], [9, 9, 6]) in found  # all shared rows extreme
     assert Pair([3, 9, 5], [3, 9, 6]) in found  # one shared row extreme
     assert Pair([3, 4, 9], [3, 4, 6]) in found  # the row that differs extreme
+    assert Pair([5, 3, 4], [6, 3, 4]) in found  # the difference elsewhere
 
 
 def test_each_kind_of_edit_of_answers_occurs():
     close = neighbours.answers(2, 0, 10)
-    found = [
-        tuple(map(tuple, pair)) for pair in close.edits(Pair(np.array([3.0, 4.0]), np.array([4.0, 4.0])), rng(), 40)
-    ]
+    edited = close.edits(Pair(np.array([3.0, 4.0]), np.array([4.0, 4.0])), rng(), 40)
+    found = [tuple(map(tuple, pair)) for pair in edited]
     assert ((9.0, 4.0), (10.0, 4.0)) in found  # an entry at the end of the range, with its move
     assert ((3.0, 0.0), (4.0, 0.0)) in found
     assert ((9.0, 10.0), (10.0, 10.0)) in found  # all shifted: the first would leave the range, so it starts lower
     assert ((3.0, 4.0), (2.0, 4.0)) in found  # the other direction
     assert ((3.0, 4.0), (4.0, 3.0)) in found  # one more entry moves
+    assert ((3.0, 4.0), (2.0, 3.0)) in found  # both, the other way
+    steps = [pair.data[0] - 3.0 for pair in edited if pair.data[1] - pair.data[0] == pytest.approx(1.0)]
+    assert any(0.0 < step < 1.0 for step in steps)  # all shifted by a little, and by more
+    assert any(-1.0 < step < 0.0 for step in steps)
+    assert any(1.0 < abs(step) < 3.0 for step in steps)
 
 
 @pytest.mark.parametrize(

@@ -184,13 +184,28 @@ def test_answers_reach_both_ends_of_the_range_in_opposite_moves():
 
 def test_answers_hold_still_where_monotone_ones_are_worst():
     # All but the last up, the last one in front (theory R3); also where the first stays.
-    corners = [
-        (tuple(pair.data), tuple(pair.neighbour)) for pair in neighbours.answers(4, 0, 50, monotone=True).corners()
-    ]
-    assert ((1, 1, 1, 1), (2, 2, 2, 1)) in corners
-    assert ((1, 1, 1, 1), (1, 2, 2, 2)) in corners
-    assert ((49, 49, 49, 50), (50, 50, 50, 50)) in corners
-    assert ((49, 49, 49, 0), (50, 50, 50, 0)) in corners
+    corners = [{tuple(side) for side in pair} for pair in neighbours.answers(4, 0, 50, monotone=True).corners()]
+    assert {(1, 1, 1, 1), (2, 2, 2, 1)} in corners
+    assert {(1, 1, 1, 1), (1, 2, 2, 2)} in corners
+    assert {(49, 49, 49, 50), (50, 50, 50, 50)} in corners
+    assert {(49, 49, 49, 0), (50, 50, 50, 0)} in corners
+
+
+@pytest.mark.parametrize(("low", "high", "monotone", "nearest"), [(0, 60, True, 3.75 / 2), (-30, 30, False, 7.5 / 2)])
+def test_the_pool_of_an_audit_comes_near_every_threshold(low, high, monotone, nearest):
+    # Whatever the threshold is, all answers lie near it in some pair, and all but the last move against or without it.
+    rungs = []
+    for data, neighbour in neighbours.answers(6, low, high, monotone=monotone).pool(32):
+        move = neighbour - data
+        if (data == data[0]).all() and (move[:-1] == -1).all() and move[-1] == (0 if monotone else 1):
+            rungs.append(data[0])
+    inside = np.linspace(low + nearest, high - nearest, 601)
+    assert np.abs(np.subtract.outer(inside, rungs)).min(axis=1).max() <= nearest
+
+
+def test_a_narrow_range_has_no_ladder():
+    levels = {float(data[0]) for data, _ in neighbours.answers(2, 0, 4).corners()}
+    assert levels == {0.0, 1.0, 2.0, 3.0, 4.0}
 
 
 def test_answers_are_whole_numbers_on_request():
@@ -226,7 +241,7 @@ def test_both_orders_occur():
 
 
 def test_corners_of_add_remove():
-    assert neighbours.add_remove(st.integers(-5, 5), max_size=3).corners() == [
+    assert neighbours.add_remove(st.integers(-5, 5), max_size=3).corners()[:15] == [
         Pair([], [0]),
         Pair([], [5]),
         Pair([], [-5]),
@@ -250,6 +265,20 @@ def test_corners_of_substitute_decide_the_median():
     assert corners[0] == Pair([0], [10])
     assert Pair([0, 0, 0, 10, 10], [0, 0, 10, 10, 10]) in corners
     assert Pair([0] * 5, [0, 0, 10, 0, 0]) in corners
+
+
+def test_corners_put_rows_between_the_extremes():
+    # A quantile is decided by rows inside the range; the difference comes first, for code that treats the first row apart.
+    known = corner_rows(st.integers(0, 100))
+    assert [abs(row - rung) <= 5 for row, rung in zip(known.between, (50, 25, 75), strict=True)] == [True] * 3
+    middle = known.between[0]
+    assert (
+        Pair([0, middle, middle], [100, middle, middle])
+        in neighbours.substitute(st.integers(0, 100), max_size=3).corners()
+    )
+    assert Pair([100, 100, middle], [100, 100, 0]) in neighbours.substitute(st.integers(0, 100), max_size=3).corners()
+    assert Pair([middle] * 2, [0, middle, middle]) in neighbours.add_remove(st.integers(0, 100), max_size=3).corners()
+    assert corner_rows(st.booleans()).between == corner_rows(st.sampled_from("ab")).between == ()
 
 
 @pytest.mark.parametrize(
