@@ -15,6 +15,7 @@ import numpy as np
 
 from dpaudit import exact
 from dpaudit.exact.form import canonical
+from dpaudit.values import fingerprint
 
 Data = Any
 Where = Literal["first", "last", "all"]
@@ -34,6 +35,32 @@ class Mechanism:
 
     def law(self, data: Data) -> Any:
         return self.exact_law(data)
+
+
+def remembered(mechanism: Any) -> Mechanism:
+    """The mechanism, its law on each data set worked out once. Where law and sampler both fail, that is its output."""
+    known: dict[Any, Any] = {}
+
+    def law(data: Data) -> Any:
+        key = fingerprint(data)
+        if key not in known:
+            try:
+                known[key] = mechanism.law(data)
+            except Exception:
+                if not _fails(mechanism, data):
+                    raise
+                known[key] = FAILS
+        return known[key]
+
+    return Mechanism(mechanism.sample, law)
+
+
+def _fails(mechanism: Any, data: Data) -> bool:
+    try:
+        mechanism.sample(data, 1, np.random.default_rng(0))
+    except Exception:
+        return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +106,9 @@ def changed(mechanism: Any, raw: Callable[[Data], Any], change: Change, where: W
 def certain(value: Any) -> exact.Discrete:
     """The law of an output that never changes."""
     return exact.Discrete({canonical(value): 1.0})
+
+
+FAILS = certain("fails")
 
 
 def _replaced(outputs: Any, mask: Any, value: Any) -> Any:

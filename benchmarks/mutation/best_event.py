@@ -51,14 +51,27 @@ class BestEvent:
 
 
 def best_event(
-    P: Any, Q: Any, epsilon: float, delta: float, *, alpha: float = 1e-6, power: float = 0.99, precise: bool = True
+    P: Any, Q: Any, epsilon: float, delta: float, *, alpha: float = 1e-6, power: float = 0.99
 ) -> BestEvent | None:
-    """The event that needs the fewest samples to refute (epsilon, delta) on this pair of laws; None if none ever does.
+    """The event that needs the fewest samples to refute (epsilon, delta) on this pair of laws; None if none ever does."""
+    return best_union(*cells(P, Q), epsilon, delta, alpha=alpha, power=power)
+
+
+def best_union(
+    first: Array,
+    second: Array,
+    epsilon: float,
+    delta: float,
+    *,
+    alpha: float = 1e-6,
+    power: float = 0.99,
+    precise: bool = True,
+) -> BestEvent | None:
+    """The best event made of cells, given their masses under both laws.
 
     With ``precise=False`` the number of samples is that at which the expected log-likelihood ratio, less its normal
     fluctuation, reaches ``log(1/alpha)``: enough to compare pairs, and never far below the exact one.
     """
-    first, second = cells(P, Q)
     found: BestEvent | None = None
     for p_mass, q_mass in ((first, second), (second, first)):
         p, q = trade_off(p_mass, q_mass)

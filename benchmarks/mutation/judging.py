@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import optimize
 
-from benchmarks.mutation.best_event import BestEvent, best_event, cells
+from benchmarks.mutation.behaviours import FAILS, certain
+from benchmarks.mutation.best_event import Array, BestEvent, best_event, best_union, cells
 from benchmarks.mutation.mutants import POOL_SEED, Mutant, described
 from benchmarks.mutation.subjects import Subject
 from dpaudit import exact
@@ -49,14 +51,21 @@ def judge(mutant: Mutant, claim: Claim, subject: Subject, pool: tuple[Pair, ...]
     known: dict[str, tuple[float, tuple[float, float]]] = {}
     seen: list[tuple[tuple[float, float], float, Pair]] = []
 
+    def laws_on(pair: Pair) -> tuple[Any, Any]:
+        first, second = mutant.mechanism.law(pair.data), mutant.mechanism.law(pair.neighbour)
+        if (first is FAILS) != (second is FAILS):  # whatever the other law is, one output tells them apart
+            return FAILS, certain("does not")
+        return first, second
+
     def look(pair: Pair) -> None:
-        laws = mutant.mechanism.law(pair.data), mutant.mechanism.law(pair.neighbour)
+        laws = laws_on(pair)
         mark = repr(described(laws))
         if mark not in known:
+            masses = cells(*laws)
             # Where the claim holds, the pair nearest to breaking it is where to climb from.
-            rough = (_rough(*laws, level, delta), 0.0)
-            rough = rough if rough[0] < math.inf else (math.inf, _rough(*laws, NEARLY * level, delta))
-            known[mark] = epsilon_at(*laws, delta, precise=False), rough
+            rough = (_rough(masses, level, delta), 0.0)
+            rough = rough if rough[0] < math.inf else (math.inf, _rough(masses, NEARLY * level, delta))
+            known[mark] = exact.epsilon(*laws) if delta == 0.0 else _kept(_excess(*masses), delta), rough
         epsilon, rough = known[mark]
         seen.append((rough, -epsilon, pair))
 
@@ -70,52 +79,51 @@ def judge(mutant: Mutant, claim: Claim, subject: Subject, pool: tuple[Pair, ...]
         for pair in neighbours.edits(best[2], rng, EDITS):
             try:
                 look(pair)
-            except Exception:  # a mutant may fail on data that its mechanism would take
+            except Exception:  # the exact law of a mutant may not be known there
                 continue
         vain = vain + 1 if min(seen, key=lambda one: one[:2])[:2] == best[:2] else 0
         if vain == PATIENCE:
             break
     pair = min(seen, key=lambda one: one[:2])[2]
     worst = min(seen, key=lambda one: one[1])[2]
-    epsilon = epsilon_at(mutant.mechanism.law(worst.data), mutant.mechanism.law(worst.neighbour), delta)
-    event = best_event(mutant.mechanism.law(pair.data), mutant.mechanism.law(pair.neighbour), level, delta)
+    epsilon = epsilon_at(*laws_on(worst), delta)
+    event = best_event(*laws_on(pair), level, delta)
     return Judgement(epsilon, epsilon > level * (1.0 + HARMLESS), event, pair)
 
 
-def _rough(P: Any, Q: Any, level: float, delta: float) -> float:
-    event = best_event(P, Q, level, delta, precise=False)
+def _rough(masses: tuple[Array, Array], level: float, delta: float) -> float:
+    event = best_union(*masses, level, delta, precise=False)
     return math.inf if event is None else event.samples
 
 
-def epsilon_at(P: Any, Q: Any, delta: float, *, precise: bool = True) -> float:
+def epsilon_at(P: Any, Q: Any, delta: float) -> float:
     """The exact epsilon of a pair; with a delta, the smallest epsilon at which the pair keeps it.
 
-    Without ``precise``, or where a product of densities leaves no other way, that delta is summed over cells, which are as
-    good as they are narrow.
+    Where a product of densities leaves no other way, that delta is summed over cells, which are as good as they are narrow.
     """
     if delta == 0.0:
         return exact.epsilon(P, Q)
-    divergence = _delta(P, Q, precise)
-    if divergence(0.0) <= delta:
-        return 0.0
+    try:
+        exact.delta(P, Q, 1.0)
+    except LawError:
+        return _kept(_excess(*cells(P, Q)), delta)
+    return _kept(lambda epsilon: exact.delta(P, Q, epsilon), delta)
+
+
+def _excess(p: Array, q: Array) -> Callable[[float], float]:
+    """The delta of every epsilon, summed over cells."""
+    return lambda e: float(max(np.maximum(p - np.exp(e) * q, 0.0).sum(), np.maximum(q - np.exp(e) * p, 0.0).sum()))
+
+
+def _kept(divergence: Callable[[float], float], delta: float) -> float:
+    """The smallest epsilon at which the divergence, which falls with it, is no larger than ``delta``."""
     allowed = delta * (1.0 + TOLERANCE) + ROUNDING_FLOOR
-    low, high = 0.0, 1.0
+    if divergence(0.0) <= allowed:
+        return 0.0
+    high = 1.0
     while divergence(high) > allowed:
-        low, high = high, 2.0 * high
+        high *= 2.0
         if high > 64.0:
             return math.inf
-    while high - low > 1e-7:
-        middle = (low + high) / 2.0
-        low, high = (middle, high) if divergence(middle) > allowed else (low, middle)
-    return high
-
-
-def _delta(P: Any, Q: Any, precise: bool) -> Callable[[float], float]:
-    try:
-        if precise:
-            exact.delta(P, Q, 1.0)
-            return lambda e: exact.delta(P, Q, e)
-    except LawError:
-        pass
-    p, q = cells(P, Q)
-    return lambda e: float(max(np.maximum(p - np.exp(e) * q, 0.0).sum(), np.maximum(q - np.exp(e) * p, 0.0).sum()))
+    found: float = optimize.brentq(lambda e: divergence(e) - allowed, 0.0, high, xtol=1e-9)
+    return found

@@ -19,6 +19,7 @@ from benchmarks.mutation.subjects import Subject
 from dpaudit import exact
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
+from dpaudit.values import fingerprint
 
 POOL_SEED = 1  # not that of the audit: the pool of the judge is not the auditor's
 REWRITTEN = 8  # at most so many mutants by rewriting, spread over the code
@@ -68,7 +69,7 @@ def pool_of(subject: Subject) -> tuple[Pair, ...]:
         for level in subject.levels:
             moved = Pair(*(side + level - max(map(max, pair)) for side in pair))
             pairs += [moved] if where.satisfies(*moved) else []
-    return tuple(pairs)
+    return tuple({fingerprint(tuple(pair)): pair for pair in pairs}.values())
 
 
 def litter(subject: Subject) -> Litter:
@@ -81,7 +82,7 @@ def litter(subject: Subject) -> Litter:
     def offer(name: str, make: Callable[[], Any], refused: bool = False) -> bool:
         nonlocal stillborn, equivalent
         try:
-            mechanism = make()
+            mechanism = b.remembered(make())
             mark = _fingerprint(mechanism, pairs)
         except Exception:  # a mutant that cannot run, or has no law, is none
             stillborn += 1
@@ -90,7 +91,10 @@ def litter(subject: Subject) -> Litter:
             equivalent += 1
             return False
         seen.add(mark)
-        kept.append(Mutant(subject.name, name, mechanism, refused))
+        again = sum(
+            one.name == name or one.name.startswith(f"{name}, place ") for one in kept
+        )  # code that occurs twice
+        kept.append(Mutant(subject.name, f"{name}, place {again + 1}" if again else name, mechanism, refused))
         return True
 
     for name, make in _by_behaviour(subject, pairs):
@@ -111,7 +115,7 @@ def litter(subject: Subject) -> Litter:
 
 def _by_behaviour(subject: Subject, pairs: tuple[Pair, ...]) -> Iterator[tuple[str, Callable[[], Any]]]:
     """All general mutations; those that do not fit the mechanism fail to run, and are dropped by who asks."""
-    whole, raw, unit = subject.scaled(1.0), subject.raw, subject.unit
+    whole, raw, unit = b.remembered(subject.scaled(1.0)), subject.raw, subject.unit
     product = isinstance(whole.law(pairs[0].data), exact.Product)
     special = raw(pairs[0].data)
     special = special[0] if product else special

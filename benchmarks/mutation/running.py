@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import dpaudit
@@ -24,16 +25,18 @@ ALPHA = 1e-6
 EXPOSED = 60_000  # samples with which the best event on the best pair would expose a mutant that has to be caught
 SHARE = 0.95
 QUICK = 3
+PARTS = 8  # in which the mutants of a mechanism are run, so that their rows come soon and no worker waits long
 REFUSED = "REFUSED"
 
 
-def rows_of(task: tuple[int, int, int]) -> list[Row]:
-    """Judge and audit all mutants of one mechanism, the reference itself first."""
-    number, samples, seed = task
+def rows_of(task: tuple[int, int, int, int]) -> list[Row]:
+    """Judge and audit one part of the mutants of one mechanism."""
+    number, part, samples, seed = task
     made = _litter(number)
+    first, last = (len(made.mutants) * end // PARTS for end in (part, part + 1))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # a mutant may divide by zero; that is its output
-        return [row_of(made, place, samples, seed) for place in range(len(made.mutants))]
+        return [row_of(made, place, samples, seed) for place in range(first, last)]
 
 
 @functools.cache
@@ -120,10 +123,12 @@ def run(
     chosen = chosen[:QUICK] if quick else chosen
     rows: list[Row] = []
     with mapper(workers) as spread:
-        for measured in spread(rows_of, [(number, budget, seed) for number in chosen]):
-            rows += measured
+        tasks = [(number, part, budget, seed) for number in chosen for part in range(PARTS)]
+        parts = spread(rows_of, tasks)
+        for number in chosen:
             yield Table(
-                title=f"Mutants of {measured[0]['mechanism']}", columns=COLUMNS, rows=measured,
+                title=f"Mutants of {subjects()[number].name}", columns=COLUMNS,
+                rows=_noted(itertools.chain.from_iterable(itertools.islice(parts, PARTS)), rows),
                 note=f"Claimed epsilon 1; audits of {budget:,} samples at alpha {ALPHA:g}, pairs searched.",
             )  # fmt: skip
     missed = [row for row in rows if row["outcome"] in ("MISSED", "out of reach")]
@@ -133,6 +138,13 @@ def run(
         note="With the samples, of both sides, that the best event on the best pair needs for power 0.99 at that alpha.",
     )  # fmt: skip
     yield _score_table([score(rows)])
+
+
+def _noted(measured: Iterable[Row], rows: list[Row]) -> Iterator[Row]:
+    """Yield rows as they come, and keep them."""
+    for row in measured:
+        rows.append(row)
+        yield row
 
 
 def _score_table(rows: list[Any]) -> Table:

@@ -10,13 +10,15 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from benchmarks.mutation import behaviours
+from benchmarks.mutation import behaviours, running
+from benchmarks.mutation.best_event import samples_needed
 from benchmarks.mutation.judging import epsilon_at, judge
 from benchmarks.mutation.mutants import Litter, Mutant, litter, pool_of
 from benchmarks.mutation.rewriting import Target, rewritten
 from benchmarks.mutation.running import judged, row_of, score
-from benchmarks.mutation.subjects import clamped_sum, subjects
+from benchmarks.mutation.subjects import SharedCounts, clamped_sum, subjects
 from dpaudit import exact
+from dpaudit.exact.histogram import PrintedBugs
 from mechanisms.laplace import LaplaceMechanism
 
 SHOWN = (
@@ -153,6 +155,43 @@ def test_one_noise_for_all_coordinates() -> None:
     outputs = one.sample(["red", "red", "blue"], 50, np.random.default_rng(0))
     assert np.allclose(outputs - outputs[:, :1], [0.0, -2.0, -1.0])
     assert [law.outcomes[0] for law in one.law(["red", "red", "blue"]).laws[1:]] == [-2.0, -1.0]
+
+
+def test_failing_is_an_output_like_any_other() -> None:
+    def draw(data: float, size: int, rng: np.random.Generator) -> Any:
+        return LaplaceMechanism(1.0).sample(math.log(data), size, rng)
+
+    known = made("laplace")
+    one = behaviours.remembered(behaviours.Mechanism(draw, lambda data: exact.Laplace(math.log(data), 1.0)))
+    truth = judge(Mutant("laplace", "log", one), known.claim, known.subject, pool_of(known.subject))
+    assert truth.epsilon == math.inf
+    assert 0.0 in truth.pair  # it fails there, and nowhere else on the pairs of numbers up to 2
+    assert truth.samples == samples_needed(1.0, 0.0, 1.0)
+    unknown = behaviours.remembered(behaviours.Mechanism(lambda *_: [0.0], lambda data: math.log(data)))
+    with pytest.raises(ValueError, match="domain"):  # a law that is not known is not the law of a failure
+        unknown.law(0.0)
+
+
+@pytest.mark.parametrize("alike", [True, False])
+def test_counts_that_are_shared_are_answered_at_once(alike: bool) -> None:
+    """The quick sampler against the exact law, over several pieces; false alarm below 1e-9 a coordinate."""
+    bugs = PrintedBugs(queries_never_cleared=not alike)
+    method = SharedCounts(3.0, 0.0, 1.0, steps=8, quantiles=(0.25, 0.5, 0.75), bugs=bugs)
+    data, size = [0.1, 0.4, 0.4, 0.8], 20_000
+    outputs = method.sample(data, size, np.random.default_rng(7))
+    for column, law in enumerate(method.law(data).laws):
+        expected = size * np.exp(law.log_probabilities)
+        counts = np.array([(outputs[:, column] == value).sum() for value in law.outcomes])
+        assert counts.sum() == size
+        assert stats.chisquare(counts, expected * size / expected.sum()).pvalue > 1e-9
+    assert method.true(data) == [0.5, 0.5, 0.875]
+
+
+def test_parts_are_all_of_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    number = next(i for i, subject in enumerate(subjects()) if subject.name == "laplace")
+    monkeypatch.setattr(running, "row_of", lambda known, place, *_: known.mutants[place].name)
+    parts = [running.rows_of((number, part, 1, 0)) for part in range(running.PARTS)]
+    assert [name for part in parts for name in part] == [one.name for one in made("laplace").mutants]
 
 
 def test_outcomes_and_score() -> None:
