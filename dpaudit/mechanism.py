@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import functools
 import importlib
+import itertools
 import random
 import re
 import threading
@@ -28,6 +29,8 @@ from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.validation import check_count, check_generator, did_you_mean, shorten
 
 Outputs: TypeAlias = NDArray[Any] | Sequence[Any]
+
+MOST_ITEMS = 100_000  # of an iterator that a mechanism returns, which may have no end
 
 
 @runtime_checkable
@@ -299,9 +302,14 @@ def kept(output: Any) -> Any:
         return output if kind is tuple else output.copy()
     if kind is dict and _UNCHANGING.issuperset(map(type, output.values())):
         return output.copy()
+    if isinstance(output, Iterator):
+        try:
+            return list(itertools.islice(output, MOST_ITEMS))  # what it yields can be had only once
+        except Exception as error:
+            return Raised.from_exception(error)
     try:
         return copy.deepcopy(output)
-    except Exception:  # generators, locks: nothing that could be looked into anyway
+    except Exception:  # locks, open connections: nothing that could be looked into anyway
         return output
 
 

@@ -14,7 +14,7 @@ An event is ``{"any": [part, ...], "not": false}``: an output is in it if it is 
 
 and besides, for the channel ``representation``,
 
-``lowest_bit``  the exponent of the lowest set bit of x is one of these (-1100: it has none)
+``lowest_bit``  the grid that x is on, as ``dpaudit.engine.representation.lowest_bit`` numbers them, is one of these
 ``other_bits``  true: it is none of them, or the output has no such number
 """
 

@@ -6,6 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.outputs import Encoded, record_keys
+from dpaudit.engine.structures import opaque_types, plain
+from dpaudit.validation import shorten
 
 GROUPS = 8
 FEWEST = 200  # outputs on either side of the comparison
@@ -42,7 +44,9 @@ class Drift:
 
 
 class Watch:
-    """Notices outputs that are always exceptions, that begin to be exceptions, or that are always one and the same."""
+    """Notices outputs that are always exceptions, that begin to be exceptions, that are always one and the same, or of which
+    little can be seen.
+    """
 
     def __init__(self) -> None:
         self.always_raised = False
@@ -50,8 +54,13 @@ class Watch:
         self.constant = True
         self._seen = False
         self._first: list[Encoded | None] = [None, None]
-        self._early: dict[int, tuple[int, int]] = {}  # per pair: answers and releases in its first round,
-        self._late: dict[int, tuple[int, int]] = {}  # and since
+        self._answered: dict[
+            int, tuple[int, int]
+        ] = {}  # per pair: answers, and releases up to the last round with one,
+        self._since: dict[int, int] = {}  # and releases since
+        self._opaque: set[str] = set()  # types of which nothing else is seen
+        self._singular = ""  # a structure, where most of those in the largest batch came once
+        self._largest = 0
 
     def see(self, pair: int, sides: tuple[Encoded, Encoded]) -> None:
         """Look at the outputs that a round handed back."""
@@ -61,20 +70,43 @@ class Watch:
         answers = releases - sum(round(raised_share(batch) * len(batch)) for batch in sides)
         self.always_raised = answers == 0 and (self.always_raised or not self._seen)
         self._seen = True
-        if pair not in self._early:
-            self._early[pair] = (answers, releases)
-        else:
-            before = self._late.get(pair, (0, 0))
-            self._late[pair] = (before[0] + answers, before[1] + releases)
-            self._exhaustion(pair)
+        self._exhaustion(pair, answers, releases)
         self._constancy(sides)
+        for batch in sides:
+            self._visibility(batch)
 
-    def _exhaustion(self, pair: int) -> None:
+    def blind_spots(self) -> list[str]:
+        """What an audit that found nothing could not have found, because it did not see enough of the outputs."""
+        found = [
+            f"Outputs of type {name} (or parts of outputs) are seen by their type alone. Return what they hold."
+            for name in sorted(self._opaque)
+        ]
+        if self._singular:
+            found.append(
+                f"Most outputs are words, or have keys, that did not come twice, such as {self._singular}. Whether such words "
+                "come more often on one data set cannot be seen. Return numbers as numbers, and fewer different words."
+            )
+        return found
+
+    def _visibility(self, batch: Encoded) -> None:
+        self._opaque.update(name for label in batch.labels.values() for name in opaque_types(label))
+        if len(batch) < max(FEWEST, self._largest):
+            return
+        self._largest = len(batch)
+        codes, frequency = np.unique(batch.codes, return_counts=True)
+        alone = codes[frequency == 1]
+        example = batch.labels.get(int(alone[0]), "?") if 2 * alone.size > len(batch) else ""
+        self._singular = shorten(plain(example)) if example else ""
+
+    def _exhaustion(self, pair: int, answers: int, releases: int) -> None:
         """Answers at first, none since: were the order chance, all of them came early with probability (n / (n + N))^k."""
-        early, first = self._early[pair]
-        late, since = self._late[pair]
-        if early and not late and early * np.log(first / (first + since)) < np.log(FALSE_ALARM):
+        before, upto = self._answered.get(pair, (0, 0))
+        since = self._since.get(pair, 0) + releases
+        if answers:
+            self._answered[pair] = (before + answers, upto + since)
+        elif before and before * np.log(upto / (upto + since)) < np.log(FALSE_ALARM):
             self.exhausted = True
+        self._since[pair] = 0 if answers else since
 
     def _constancy(self, sides: tuple[Encoded, Encoded]) -> None:
         for side, batch in enumerate(sides):

@@ -2,34 +2,32 @@
 
 from __future__ import annotations
 
-import ast
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.evidence import Points, choose_events, natural_order, sorted_order
+from dpaudit.engine.expression import expression, told_apart
 from dpaudit.engine.learning import Sides
-from dpaudit.engine.outputs import CUT, Encoded, plain
+from dpaudit.engine.outputs import Encoded
 from dpaudit.engine.partition import Line, line_from
-from dpaudit.engine.representation import BitsView
-from dpaudit.engine.scores import BINS, Column, Linear, Lookup, NaiveBayes
-from dpaudit.engine.views import Block, RecordView, ScoreView, ShapeView, ValueView, View
+from dpaudit.engine.scores import Column
+from dpaudit.engine.structures import explained
+from dpaudit.engine.views import Block, RecordView, ScoreView, ValueView, View
 
 Mask: TypeAlias = NDArray[np.bool_]
 
 SIMPLE_ENOUGH = 0.6  # a simpler event wins if it keeps this share of the best advantage in standard errors
 CLEAR = 6.0  # so many standard errors are enough for any event
 MOST_COORDINATES = 64
-MOST_LISTED = 64
 READABLE_CELLS = 24
 DIGITS = 3
-_INFINITY = re.compile(r"(?<![\w.])(-?)inf(?!\w)")
-NUMBERS = ("number", "float", "int", "bool")
+_COMPARED = re.compile(r"[<>=] -?\d")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,17 +38,22 @@ class Event:
     cells: Mask
     labels: Mapping[int, str]
     swapped: bool = False  # likelier on the neighbour than on the data
+    note: str = ""  # what the numbers are
 
     def contains(self, batch: Encoded) -> Mask:
         """Which outputs are in the event."""
         return np.asarray(self.cells[self.view.locate(batch)])
 
     def __str__(self) -> str:
-        return self.view.describe(self.cells, self.labels)
+        view = self.view
+        if isinstance(view, RecordView) and not view.floats:
+            return told_apart(view, self.labels).describe(self.cells, self.labels)
+        text = view.describe(self.cells, self.labels)
+        return text + self.note if _COMPARED.search(text) else text
 
     def code(self) -> tuple[str, str]:
         """Python source for it: definitions, and an expression in ``output`` (both empty where there is none)."""
-        return _code(self)
+        return expression(self.view, self.cells, self.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +73,8 @@ def simplest(sides: Sides, views: Sequence[View], points: Points, labels: Mappin
     best = max(offer.score for offer in offers)
     enough = min(SIMPLE_ENOUGH * best, CLEAR) if best > 0.0 else best
     good = [offer for offer in offers if offer.score >= enough]
-    return min(good, key=lambda offer: (offer.complexity, -offer.score)).event
+    event = min(good, key=lambda offer: (offer.complexity, -offer.score)).event
+    return replace(event, note=explained(labels))
 
 
 def _with_coordinates(sides: Sides, views: Sequence[View]) -> Iterator[View]:
@@ -171,135 +175,6 @@ def _complexity(view: View, text: str) -> float:
     pieces = text.count(" or ") + text.count(" <= ") + (3 if "not seen while learning" in text else 0)
     learned = 20 if isinstance(view, ScoreView) and not isinstance(view.score, Column) else 0
     return pieces + learned + (1 if isinstance(view, ScoreView) else 0) + len(text) / 1000.0
-
-
-def _code(event: Event) -> tuple[str, str]:
-    view, cells = event.view, event.cells
-    match view:
-        case ValueView():
-            return "", _value_code(view, cells, event.labels)
-        case ShapeView():
-            chosen = [plain(event.labels.get(int(code), "")) for code in view.table.keys[cells[:-1]]]
-            cut = any(label == "" or label.endswith(CUT) for label in chosen)
-            return "", "" if cells[-1] or cut else f"structure(output) in {chosen!r}"
-        case RecordView(floats=True):
-            inside = [key.item() for key in view.table.keys[cells[:-1] == (not cells[-1])]]
-            return "", f"output {'not in' if cells[-1] else 'in'} {inside!r}"
-        case RecordView():
-            return "", _record_code(view, cells)
-        case ScoreView(score=Column() as column):
-            return "", _line_code(view.line, cells, f"number(output, {column.index})")
-        case ScoreView(score=Linear() as linear):
-            weights = dict(zip(linear.index, linear.weights.tolist(), strict=True))
-            body = (
-                f"    return sum(WEIGHTS.get(i, 0.0) * x for i, x in enumerate(numbers(output))) - {linear.offset!r}\n"
-            )
-            return f"WEIGHTS = {weights!r}\n\n\ndef score(output):\n{body}", _line_code(
-                view.line, cells, "score(output)"
-            )
-        case ScoreView(score=NaiveBayes() as bayes) if bayes.codes.keys.size == 1:
-            return _naive_bayes_code(bayes), _line_code(view.line, cells, "score(output)")
-        case BitsView():
-            return _bits_code(view, cells), f"has_bits(number(output, {view.column}))"
-    return "", ""
-
-
-def _record_code(view: RecordView, cells: Mask) -> str:
-    """Equality with the outputs listed, where each has a literal form."""
-    keys = view.table.keys[cells[:-1] == (not cells[-1])]
-    if keys.size > MOST_LISTED:
-        return ""
-    parts = []
-    for key in keys:
-        text = view.texts.get(key.item(), "").removeprefix("output == ")
-        if text.startswith("array(["):
-            parts.append(f"numbers(output) == {text[6:-1]}")
-            continue
-        try:
-            ast.literal_eval(text)
-        except (ValueError, SyntaxError):
-            return ""
-        parts.append(f"output is {text}" if text in ("None", "True", "False") else f"output == {text}")
-    joined = " or ".join(parts)
-    return f"not ({joined})" if cells[-1] else joined
-
-
-def _line_code(line: Line, cells: Mask, name: str) -> str:
-    """The conditions of a line as Python."""
-    parts = []
-    for part in line.describe(cells, name):
-        if part.endswith("is NaN"):
-            parts.append(f"{name} != {name}")
-        elif part.endswith("is a number"):
-            parts.append(f"{name} == {name}")
-        else:
-            outside = part.split(name)
-            parts.append(name.join(_INFINITY.sub(r"float('\1inf')", piece) for piece in outside))
-    return " or ".join(parts)
-
-
-def _value_code(view: ValueView, cells: Mask, labels: Mapping[int, str]) -> str:
-    parts: list[str] = []
-    offset = 0
-    for code, line in zip(view.codes.keys, view.lines, strict=True):
-        label = plain(labels.get(int(code), ""))
-        width = 1 if line is None else line.cells
-        chosen = cells[offset : offset + width]
-        offset += width
-        if not chosen.any():
-            continue
-        if line is None or chosen.all():
-            parts.append(f"structure(output) == {label!r}")
-        elif len(view.lines) == 1 and label in NUMBERS:
-            parts.append(_line_code(line, chosen, "output"))
-        else:
-            inside = _line_code(line, chosen, "number(output, 0)")
-            parts.append(f"structure(output) == {label!r} and ({inside})")
-    return "" if cells[-1] or any(CUT in part for part in parts) else " or ".join(parts)
-
-
-def _naive_bayes_code(score: NaiveBayes) -> str:
-    tables = {place: _steps(lookup) for place, lookup in zip(score.index, score.columns, strict=True)}
-    lines = ["import bisect", "", f"TABLES = {tables!r}", "", "def score(output):", "    values = numbers(output)"]
-    if score.differences:
-        lines.append("    values = [b - a for a, b in zip([0.0, *values], values)]")
-    lines.append("    total = 0.0")
-    lines.append("    for place, (cuts, heights, exact, at_nan) in TABLES.items():")
-    lines.append("        x = values[place] if place < len(values) else float('nan')")
-    lines.append("        total += at_nan if x != x else exact.get(x, heights[bisect.bisect_right(cuts, x)])")
-    return "\n".join([*lines, "    return total", ""])
-
-
-def _bits_code(view: BitsView, cells: Mask) -> str:
-    grid = cells.reshape(view.bits.cells, view.cuts.size + 1)
-    table = [(view.bits.keys[column[:-1] != column[-1]].tolist(), bool(column[-1])) for column in grid.T]
-    return "\n".join(
-        [
-            "import bisect",
-            "",
-            "from dpaudit.engine.representation import lowest_bit",
-            "",
-            f"CUTS = {view.cuts.tolist()!r}",
-            "# By the bin of the value: exponents of the lowest set bit, and whether it is all but these.",
-            f"BITS = {table!r}",
-            "",
-            "",
-            "def has_bits(x):",
-            "    listed, others = BITS[bisect.bisect_right(CUTS, x)]",
-            "    return (int(lowest_bit(np.array([x]))[0]) in listed) != others",
-            "",
-        ]
-    )
-
-
-def _steps(lookup: Lookup) -> tuple[list[float], list[float], dict[float, float], float]:
-    """A lookup as cuts and heights, equal neighbours joined, and the heights of exact values."""
-    table = lookup.heights[:BINS]
-    change = np.flatnonzero(np.diff(table)) + 1
-    cuts = lookup.low + change / lookup.inverse_width
-    heights = table[np.concatenate(([0], change))]
-    exact = dict(zip(lookup.atoms, lookup.heights[BINS + 1 :].round(9).tolist(), strict=False))
-    return cuts.round(9).tolist(), heights.round(9).tolist(), exact, lookup.at_nan
 
 
 def observed_epsilon(in_data: int, in_neighbour: int, trials: int, delta: float) -> float:

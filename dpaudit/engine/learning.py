@@ -14,9 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.evidence import Plan, Record
-from dpaudit.engine.outputs import OPEN, Encoded, record_keys, stack
+from dpaudit.engine.outputs import Encoded, record_keys, stack
 from dpaudit.engine.partition import Ascending, Line, Table, line_from
 from dpaudit.engine.scores import NaiveBayes, Score, fit_boosted, fit_linear, fit_naive_bayes
+from dpaudit.engine.structures import OPEN
 from dpaudit.engine.views import Block, RecordView, ScoreView, ShapeView, ValueView, View, text_of
 
 Counts: TypeAlias = NDArray[np.int64]

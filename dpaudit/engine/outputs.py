@@ -1,17 +1,14 @@
 """Anything a mechanism returns, as something events can be learned on.
 
-An output is split into its *structure* (type, length, keys, strings, None, exceptions: all that is not a number),
-kept as a stable 64-bit code with a readable label, and its *numbers*, kept as a row of floats. Numpy arrays are never
-walked in Python.
+An output is split into its *structure*, kept as a stable 64-bit code with a readable label, and its *numbers*, kept as a row
+of floats (see ``dpaudit.engine.reading``). Numpy arrays are never walked in Python.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import enum
 import hashlib
 import itertools
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -19,16 +16,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.engine.numerals import EXACT_INTEGER, NUMERIC, Numerals, numeric
 from dpaudit.engine.partition import Ascending
-from dpaudit.mechanism import Raised
+from dpaudit.engine.reading import Reader, as_array, read
+from dpaudit.engine.structures import CUT, array_label, placeholder, plain, with_rest
 
 Codes: TypeAlias = NDArray[np.uint64]
 Floats: TypeAlias = NDArray[np.float64]
 
-EXACT_INTEGER = 2**53  # beyond it a float cannot tell neighbouring integers apart
 LABEL_LENGTH = 1000
-CUT = "..."
-OPEN, CLOSE = "\x01", "\x02"  # around the place of a number in a structure
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,9 +90,10 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
     """
     outputs = unwrapped(outputs)
     if isinstance(outputs, np.ndarray):
-        numbers = _numeric(outputs)
-        if numbers is not None:
-            return _uniform(_array_label(outputs.dtype, outputs.shape[1:]), numbers, _counted(outputs))
+        found = numeric(outputs)
+        if found is not None:
+            label = array_label(outputs.dtype, outputs.shape[1:])
+            return _exact(found, label, _counted(outputs))
         words = _words(outputs)
         if words is not None:
             return words
@@ -115,15 +112,31 @@ def unwrapped(outputs: NDArray[Any] | Sequence[Any]) -> NDArray[Any] | Sequence[
         return outputs
     if hasattr(outputs, "to_numpy"):
         return np.asarray(outputs.to_numpy())
-    if isinstance(outputs, np.ma.MaskedArray):
-        missing = np.ma.getmaskarray(outputs)
-        floats = outputs.dtype.kind in "fbiu"
-        plain_array = np.array(outputs.data, dtype=np.float64 if floats else object)
-        plain_array[missing] = np.nan if floats else None  # not released, whatever lies beneath
-        return plain_array
+    if isinstance(outputs, np.ma.MaskedArray) and outputs.dtype.names is None:
+        return _without_mask(outputs)
     if isinstance(outputs, np.ndarray) and outputs.dtype.names is not None:
         return [tuple(row) for row in outputs.tolist()]
+    if hasattr(type(outputs), "__array__"):
+        try:
+            return as_array(outputs)
+        except Exception:  # whatever a user's class raises
+            return outputs
     return outputs
+
+
+def _without_mask(outputs: np.ma.MaskedArray[Any, Any]) -> NDArray[Any] | Sequence[Any]:
+    """What is masked is missing, whatever lies beneath."""
+    if outputs.dtype.kind in "biu":
+        found = numeric(outputs)
+        # Integers that floats do not hold are looked at one by one.
+        return list(outputs) if found is None or found.rest is not None else found.near.reshape(outputs.shape)
+    if outputs.dtype.kind in NUMERIC:
+        filled = np.array(outputs.data)
+        filled[np.ma.getmaskarray(outputs)] = "NaT" if outputs.dtype.kind in "mM" else np.nan
+        return filled
+    objects = np.array(outputs.data, dtype=object)
+    objects[np.ma.getmaskarray(outputs)] = None
+    return objects
 
 
 def _words(array: NDArray[Any]) -> Encoded | None:
@@ -132,9 +145,11 @@ def _words(array: NDArray[Any]) -> Encoded | None:
     if array.dtype.kind not in "US" or not flat.size:
         return None
     place, first = _alike(flat)
-    labels = [_walk(array[index], [], 0) for index in first]
+    labels, leaves = zip(*(read(array[index]) for index in first), strict=True)
+    if any(leaves):
+        return None  # words with numbers in them
     codes = np.array([digest(label) for label in labels], dtype=np.uint64)
-    named = {int(code): _shortened(label) for code, label in zip(codes, labels, strict=True)}
+    named = {int(code): shortened(label) for code, label in zip(codes, labels, strict=True)}
     counts = np.bincount(place, minlength=codes.size)
     return Encoded(codes[place], np.empty((len(flat), 0)), named, Ascending.counted(codes, counts))
 
@@ -144,7 +159,7 @@ def _counted(array: NDArray[Any]) -> Ascending | None:
     if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
         return None
     low, high = int(array.min()), int(array.max())
-    if high - low >= SLOTS:
+    if high - low >= SLOTS or max(high, -low) > EXACT_INTEGER:
         return None
     integers = array.astype(np.intp, copy=False)
     shift = low if low < 0 or high >= SLOTS else 0
@@ -189,86 +204,43 @@ def _row_keys(rows: NDArray[np.uint8]) -> Codes:
     return keys
 
 
-def _shortened(label: str) -> str:
-    return label if len(label) <= LABEL_LENGTH else label[:LABEL_LENGTH] + CUT
+def shortened(label: str) -> str:
+    """A structure of bearable length. A mark, the digest in it and both ends tell what was cut from what was not."""
+    if len(label) <= LABEL_LENGTH:
+        return label
+    half = LABEL_LENGTH // 2
+    return f"{label[:half]}... {len(label)} characters in all, digest {digest(label):016x} ...{label[-half:]}{CUT}"
 
 
 def _homogeneous(outputs: Sequence[Any], kind: type) -> Encoded | None:
     """Lists of plain numbers, of equal arrays, or of equal-length tuples of floats, without a walk per output."""
     if kind in (float, bool):
-        return _uniform(_placeholder(kind.__name__), np.array(outputs, dtype=np.float64)[:, None])
+        return _uniform(placeholder(kind.__name__), np.array(outputs, dtype=np.float64)[:, None])
     if kind is int:
         try:
-            integers = _numeric(np.array(outputs, dtype=np.int64))
+            integers = numeric(np.array(outputs, dtype=np.int64))
         except OverflowError:
             return None
-        return None if integers is None else _uniform(_placeholder("int"), integers)
+        return None if integers is None else _exact(integers, placeholder("int"))
     if kind is str:
-        labels = {word: repr(word) for word in set(outputs)}
-        codes = {word: digest(label) for word, label in labels.items()}
-        named = {codes[word]: _shortened(label) for word, label in labels.items()}
+        seen = {word: read(word) for word in set(outputs)}
+        if any(leaves for _, leaves in seen.values()):
+            return None
+        codes = {word: digest(label) for word, (label, _) in seen.items()}
+        named = {codes[word]: shortened(label) for word, (label, _) in seen.items()}
         each = np.fromiter(map(codes.__getitem__, outputs), np.uint64, len(outputs))
         return Encoded(each, np.empty((len(outputs), 0)), named)
-    if kind is np.ndarray or issubclass(kind, np.number | np.bool_):
-        if len({(item.shape, item.dtype) for item in outputs}) != 1:
+    if kind is np.ndarray or issubclass(kind, np.number | np.bool_ | np.datetime64):
+        if len({(item.shape, item.dtype) for item in outputs}) != 1 or outputs[0].dtype.kind not in NUMERIC:
             return None
-        joined = np.stack(list(outputs))
-        numbers = _numeric(joined)
-        return None if numbers is None else _uniform(_array_label(joined.dtype, joined.shape[1:]), numbers)
+        return encode(np.stack(list(outputs)))
     if kind in (tuple, list) and outputs[0]:
         if len(set(map(len, outputs))) != 1 or set(map(type, itertools.chain.from_iterable(outputs))) != {float}:
             return None
-        leaves = ", ".join([_placeholder("float")] * len(outputs[0]))
+        leaves = ", ".join([placeholder("float")] * len(outputs[0]))
         label = f"({leaves})" if kind is tuple else f"[{leaves}]"
         return _uniform(label, np.array(outputs, dtype=np.float64, order="F"))
     return None
-
-
-def _numeric(array: NDArray[Any]) -> Floats | None:
-    """Rows of floats for a numeric array, or None where floats would lose something. Columns are contiguous."""
-    rows = array.reshape(array.shape[0], -1) if array.ndim != 1 else array[:, None]
-    if array.dtype.kind in "fb":
-        return np.asfortranarray(rows, dtype=np.float64) if array.dtype.itemsize <= 8 else None
-    if array.dtype.kind in "iu":
-        wide = array.dtype.itemsize == 8 and rows.size and max(abs(int(rows.max())), abs(int(rows.min())))
-        return None if wide and wide > EXACT_INTEGER else rows.astype(np.float64, order="F")
-    if array.dtype.kind == "c" and array.dtype.itemsize <= 16:
-        return np.ascontiguousarray(np.concatenate([rows.real, rows.imag], axis=1), dtype=np.float64)
-    if array.dtype.kind in "mM":
-        # A missing time is a missing number; the unit is in the label.
-        whole = np.where(np.isnat(rows), 0, rows.astype(np.int64))
-        numbers = _numeric(whole)
-        return None if numbers is None else np.where(np.isnat(rows), np.nan, numbers)
-    return None
-
-
-def _array_label(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
-    """Structure of one output out of an array.
-
-    The kind of number is left out: a batch with a NaN is an array of floats where one without is an array of integers, so
-    the dtype says something about the other outputs of the batch, not about this one.
-    """
-    if dtype.kind == "c":
-        number = _placeholder("complex")
-    elif dtype.kind in "mM":
-        number = _placeholder(dtype.name)
-    else:
-        number = _placeholder("number")
-    return number if shape == () else f"array of {number} with shape {shape}"
-
-
-def _placeholder(kind: str) -> str:
-    """Where a number stands in a structure. The marks keep it apart from text that happens to read the same."""
-    return f"{OPEN}{kind}{CLOSE}"
-
-
-def plain(label: str) -> str:
-    """A structure for a person.
-
-    >>> plain(structure_label([1.5, "float"]))
-    "[float, 'float']"
-    """
-    return label.replace(OPEN, "").replace(CLOSE, "")
 
 
 def _uniform(label: str, values: Floats, counted: Ascending | None = None) -> Encoded:
@@ -278,18 +250,28 @@ def _uniform(label: str, values: Floats, counted: Ascending | None = None) -> En
     return Encoded(codes, values, {code: label}, counted)
 
 
+def _exact(found: Numerals, label: str, counted: Ascending | None = None) -> Encoded:
+    """Rows of numbers; those that floats do not hold have another structure, with what is left over in more columns."""
+    if found.rest is None:
+        return _uniform(label, found.near, counted)
+    more = np.asarray(found.rest.any(axis=1))
+    codes = np.array([digest(label), digest(with_rest(label))], np.uint64)[more.astype(np.intp)]
+    values = np.concatenate([found.near, np.where(more[:, None], found.rest, np.nan)], axis=1)
+    return Encoded(codes, np.asfortranarray(values), {digest(text): text for text in (label, with_rest(label))})
+
+
 def _walk_all(outputs: Sequence[Any]) -> Encoded:
     codes = np.empty(len(outputs), dtype=np.uint64)
     rows: list[list[float]] = []
     labels: dict[int, str] = {}
     known: dict[str, int] = {}
+    reader = Reader()
     for index, output in enumerate(outputs):
-        leaves: list[float] = []
-        label = _walk(output, leaves, 0)
+        label, leaves = reader.read(output)
         code = known.get(label)
         if code is None:
             code = known[label] = digest(label)
-            labels[code] = _shortened(label)
+            labels[code] = shortened(label)
         codes[index] = code
         rows.append(leaves)
     width = max(map(len, rows), default=0)
@@ -297,76 +279,6 @@ def _walk_all(outputs: Sequence[Any]) -> Encoded:
     for index, leaves in enumerate(rows):
         values[index, : len(leaves)] = leaves
     return Encoded(codes, values, labels)
-
-
-def _walk(output: Any, leaves: list[float], depth: int) -> str:
-    """Append the numbers of ``output`` to ``leaves`` and return the text of everything else."""
-    if output is None:
-        return "None"
-    if isinstance(output, Raised):
-        return _printable(str(output))
-    if isinstance(output, enum.Enum):
-        return str(output)
-    if isinstance(output, np.generic | np.ndarray) and not isinstance(output, np.str_ | np.bytes_):
-        return _walk_array(np.asarray(output), leaves, depth)
-    if isinstance(output, bool | float | int):
-        if isinstance(output, int) and abs(output) > EXACT_INTEGER:
-            return f"int {output}"
-        leaves.append(float(output))
-        kind = "bool" if isinstance(output, bool) else "int" if isinstance(output, int) else "float"
-        return _placeholder(kind)
-    if isinstance(output, complex):
-        leaves.extend((output.real, output.imag))
-        return _placeholder("complex")
-    if isinstance(output, str | bytes):
-        return repr(str(output) if isinstance(output, str) else bytes(output))
-    if depth > 20:
-        return f"deeper {type(output).__name__}"
-    if isinstance(output, Mapping):
-        parts = sorted(((_safe_repr(key), value) for key, value in output.items()), key=lambda part: part[0])
-        return "{" + ", ".join([f"{text}: {_walk(value, leaves, depth + 1)}" for text, value in parts]) + "}"
-    if isinstance(output, list | tuple):
-        inside = ", ".join([_walk(item, leaves, depth + 1) for item in output])
-        return f"({inside})" if isinstance(output, tuple) else f"[{inside}]"
-    if isinstance(output, Set):
-        return "set of " + ", ".join(sorted(_safe_repr(item) for item in output))
-    return _walk_object(output, leaves, depth)
-
-
-def _walk_array(output: NDArray[Any], leaves: list[float], depth: int) -> str:
-    numbers = _numeric(output.reshape(1, -1)) if output.size else np.empty((1, 0))
-    if numbers is not None and output.dtype.kind in "fbiucmM":
-        leaves.extend(numbers[0].tolist())
-        return _array_label(output.dtype, output.shape)
-    if output.ndim == 0 and output.dtype.kind != "O":
-        return f"{output.dtype} {_safe_repr(output[()])}"
-    return f"array of shape {output.shape}: " + _walk(output.tolist(), leaves, depth + 1)
-
-
-def _walk_object(output: Any, leaves: list[float], depth: int) -> str:
-    name = type(output).__name__
-    if dataclasses.is_dataclass(output) and not isinstance(output, type):
-        fields = {field.name: getattr(output, field.name) for field in dataclasses.fields(output)}
-        return f"{name} {_walk(fields, leaves, depth + 1)}"
-    if hasattr(output, "to_numpy") and hasattr(output, "index"):  # pandas, without importing it
-        columns = getattr(output, "columns", None)
-        head = f"{name} with columns {list(columns)!r}" if columns is not None else name
-        index = _walk(list(output.index), leaves, depth + 1)
-        return f"{_printable(head)}, index {index}, values {_walk(output.to_numpy(), leaves, depth + 1)}"
-    text = _safe_repr(output)
-    # The default repr names a memory address, which says nothing about the output.
-    return f"{name} object" if " at 0x" in text else f"{name} {text}"
-
-
-def _safe_repr(value: Any) -> str:
-    try:
-        return _printable(repr(value))
-    except Exception as error:  # whatever a user's __repr__ raises
-        return f"{type(value).__name__} whose repr raises {type(error).__name__}"
-
-
-def _printable(text: str) -> str:
-    return text.replace(OPEN, "?").replace(CLOSE, "?")
 
 
 @lru_cache(maxsize=4096)
@@ -407,9 +319,7 @@ def numbers(output: Any) -> list[float]:
     >>> numbers({"count": 3, "mean": (1.5, None)})
     [3.0, 1.5]
     """
-    leaves: list[float] = []
-    _walk(output, leaves, 0)
-    return leaves
+    return read(output)[1]
 
 
 def number(output: Any, index: int) -> float:
@@ -424,9 +334,18 @@ def structure(output: Any) -> str:
     >>> structure({"count": 3, "mean": (1.5, None)})
     "{'count': int, 'mean': (float, None)}"
     """
-    return plain(structure_label(output))
+    return plain(read(output)[0])
 
 
-def structure_label(output: Any) -> str:
-    """The structure with its places for numbers marked."""
-    return _walk(output, [], 0)
+def code(output: Any) -> str:
+    """The structure of one output as 16 hexadecimal digits."""
+    return f"{digest(read(output)[0]):016x}"
+
+
+def record(output: Any) -> str:
+    """The whole of one output as 16 hexadecimal digits.
+
+    >>> record((1, 2.5)) == record((1, 2.5)) != record((1.0, 2.5))
+    True
+    """
+    return f"{int(record_keys(encode([output]))[0]):016x}"

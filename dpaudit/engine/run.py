@@ -435,6 +435,7 @@ class Run:
             if self.options.channel is Channel.REPRESENTATION:
                 self._tell(MEANING)
             return Verdict.VIOLATION
+        self.messages.extend(self.watch.blind_spots())
         if stopped_by in (StoppedBy.TIMEOUT, StoppedBy.LOST_WORKER):
             return Verdict.INCONCLUSIVE
         claimed = float(self.points.epsilon.max())

@@ -28,7 +28,7 @@ from dpaudit.engine.drift import raised_share
 from dpaudit.engine.outputs import Encoded, digest, encode, record_keys, stack, unwrapped
 from dpaudit.engine.views import Block, RecordView, ScoreView, View
 from dpaudit.errors import DPAuditError, MechanismError
-from dpaudit.mechanism import Fresh, Mechanism, Outputs, PerRelease, Plain, Raised, checked_outputs, kept
+from dpaudit.mechanism import Fresh, Mechanism, Named, Outputs, PerRelease, Plain, Raised, checked_outputs, kept
 from dpaudit.values import fingerprint
 
 Counts: TypeAlias = NDArray[np.int64]
@@ -450,6 +450,8 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: f
 def traceback_of(mechanism: Mechanism, data: Any, seed: np.random.SeedSequence) -> str:
     """Call once more, this time without turning the exception into an output."""
     rng = np.random.Generator(np.random.PCG64(seed))
+    if isinstance(mechanism, Named):
+        mechanism = mechanism.resolve()
     try:
         match mechanism:
             case Plain():

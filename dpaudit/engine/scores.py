@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.evidence import shrunk_log_ratio
-from dpaudit.engine.outputs import EXACT_INTEGER, Encoded
+from dpaudit.engine.numerals import EXACT_INTEGER
+from dpaudit.engine.outputs import Encoded
 from dpaudit.engine.partition import Ascending, Table
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -23,7 +23,7 @@ import math
 
 import numpy as np
 
-from dpaudit.engine.outputs import number, numbers, structure
+from dpaudit.engine.outputs import code, number, numbers, record, structure
 from dpaudit.engine.sampling import Sampler
 from dpaudit.mechanism import as_mechanism
 {imports}

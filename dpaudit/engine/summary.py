@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from dpaudit.engine.events import Event
 from dpaudit.engine.learning import Sides
-from dpaudit.engine.outputs import Encoded, plain
+from dpaudit.engine.outputs import Encoded
 from dpaudit.engine.partition import LOWEST, Line
 from dpaudit.engine.representation import BitsView
 from dpaudit.engine.scores import Column, Linear
+from dpaudit.engine.structures import plain
 from dpaudit.engine.views import RecordView, ScoreView, ShapeView, ValueView
 
 Floats: TypeAlias = NDArray[np.float64]

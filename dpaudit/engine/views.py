@@ -12,8 +12,6 @@ score      a learned number per output: naive Bayes over coordinates or their di
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,9 +20,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.engine.outputs import CLOSE, OPEN, Encoded, plain, record_keys
+from dpaudit.engine.outputs import Encoded, record_keys
 from dpaudit.engine.partition import Ascending, Line, Table
 from dpaudit.engine.scores import NaiveBayes, Score
+from dpaudit.engine.structures import fill, plain
 
 Counts: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -298,9 +297,6 @@ class ScoreView:
         return text if simple == name else f"{text}, where score = {name}"
 
 
-_PLACEHOLDER = re.compile(f"{OPEN}([^{CLOSE}]*){CLOSE}")
-
-
 def says(label: str) -> str:
     """A structure as a sentence: exceptions read as ``raises ...``, the rest as ``output is ...``."""
     return label if label.startswith("raises ") else f"output is {plain(label)}"
@@ -309,18 +305,4 @@ def says(label: str) -> str:
 def text_of(batch: Encoded, row: int) -> str:
     """One output as text: its structure with the numbers filled in."""
     label = batch.labels.get(int(batch.codes[row]), "?")
-    numbers: list[float] = batch.values[row].tolist()
-    if label.startswith("array of") and label.count(OPEN) == 1:
-        return f"array({numbers})"
-    filled = iter(numbers)
-
-    def fill(match: re.Match[str]) -> str:
-        kind = match.group(1)
-        if kind == "complex":
-            return f"complex({next(filled, None)}, {next(filled, None)})"
-        value = next(filled, None)
-        if value is None or not math.isfinite(value):
-            return str(value)
-        return repr({"int": int, "bool": bool}.get(kind, float)(value))
-
-    return _PLACEHOLDER.sub(fill, label)
+    return fill(label, batch.values[row].tolist())

@@ -684,6 +684,22 @@ SCRIPTED = {
     "dict": "return {'n': 3, 'extra': 1} if data and rng.random() < 0.5 else {'n': 3}",
     "missing": "return None if data and rng.random() < 0.5 else float('nan') if rng.random() < 0.3 else 2.5",
     "exact": "return 0.25 if data and rng.random() < 0.4 else rng.random()",
+    "type": "return 1 if rng.random() < (0.9 if data else 0.1) else 1.0",
+    "end of a long string": "return 'x' * 3000 + ('a' if rng.random() < (0.9 if data else 0.1) else 'b')",
+    "order of keys": "return {'a': 1, 'b': 2} if rng.random() < (0.9 if data else 0.1) else {'b': 2, 'a': 1}",
+    "date": (
+        "import datetime\n    return datetime.date(2020, 1, 1) + datetime.timedelta(round(5 * len(data) + rng.laplace()))"
+    ),
+    "masked": (
+        "import numpy as np\n    return np.ma.masked_array([1.0, 2.0], [rng.random() < (0.9 if data else 0.1), False])"
+    ),
+    "missing in pandas": "import pandas\n    return pandas.NA if rng.random() < (0.9 if data else 0.1) else 1.0",
+    "columns": (
+        "import pandas\n    return pandas.DataFrame({'a' if rng.random() < (0.9 if data else 0.1) else 'b': [1.0]})"
+    ),
+    "cyclic": "loop = [int(rng.random() < (0.9 if data else 0.1))]\n    loop.append(loop)\n    return loop",
+    "object": "import types\n    return types.SimpleNamespace(value=5 * len(data) + rng.laplace())",
+    "large integer": "return 10**17 + int(1e6 * (5 * len(data) + rng.laplace()))",
 }
 
 
@@ -699,9 +715,7 @@ def test_the_script_repeats_the_measurement(name: str, module: Callable[[str, st
     script = witness.script()
     assert f"from {file} import release" in script
     compile(script, "script", "exec")
-    if not witness.event_code:
-        assert "PLACEHOLDER" in script
-        return
+    assert "PLACEHOLDER" not in script
     printed = run_script(script, folder)
     on_data, on_neighbour = (int(line.split(":")[1].split()[0]) for line in printed.splitlines()[:2])
     trials = witness.on_data.trials

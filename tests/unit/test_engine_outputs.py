@@ -239,7 +239,8 @@ def test_every_kind_of_output_is_told_from_others(name: str) -> None:
 
 
 def test_different_outputs_differ() -> None:
-    alike = [{"str", "str_"}, {"set", "frozenset"}, {"NaT", "pd.NaT"}]
+    # A dtype says nothing about a number.
+    alike = [{"str", "str_"}, {"array", "longdouble array"}, {"clongdouble", "complex64"}]
     seen: dict[tuple[Any, ...], str] = {}
     for name, output in ZOO.items():
         twin = seen.setdefault(fingerprint_of(encode([output]), 0), name)
@@ -334,8 +335,8 @@ def test_numbers_are_kept_exactly() -> None:
     assert encode(values).values[:, 0].tolist() == values
     assert encode([(value, value) for value in values]).values[:, 1].tolist() == values
     # Integers that a float cannot tell apart stay apart.
-    assert len(set(encode([2**53 + 1, 2**53 + 2, 2**53 + 3]).codes.tolist())) == 3
-    assert len(set(encode(np.array([2**60, 2**60 + 1])).codes.tolist())) == 2
+    assert len(set(record_keys(encode([2**53 + 1, 2**53 + 2, 2**53 + 3])).tolist())) == 3
+    assert len(set(record_keys(encode(np.array([2**60, 2**60 + 1]))).tolist())) == 2
 
 
 def test_keys_of_equal_outputs_are_equal_and_signed_zeros_are_one_value() -> None:

@@ -1,0 +1,337 @@
+"""One output, read: its structure as text, and its numbers.
+
+The structure is all that is not a number: type, length, keys, strings, None, exceptions. A number leaves a marked place in
+it. Objects are looked into as far as they can be; what shows nothing but its type is marked, so that an audit can say so.
+"""
+
+from __future__ import annotations
+
+import array
+import datetime
+import decimal
+import enum
+import fractions
+import itertools
+import math
+import operator
+import re
+import sys
+import types
+from collections.abc import Mapping, Sequence, Set
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.engine.numerals import EXACT_INTEGER, NUMERIC, numeric
+from dpaudit.engine.structures import OPAQUE, array_label, placeholder, printable, with_rest
+from dpaudit.mechanism import MOST_ITEMS, Raised
+
+DEEPEST = 20
+FEW_KEYS = 4
+TWO_FLOATS = 2**106  # integers up to there are the sum of two floats
+NAMES = (str, bytes, int, np.integer, np.bool_, types.NoneType, enum.Enum)  # keys that are words rather than numbers
+
+_STRING = frozenset({str})
+_NUMBER = r"(?P<number>(?<![\w.])[-+]?(?:(?!0\d)\d+{}(?:[eE][-+]?\d+)?|nan|inf)(?![\w.]))"
+_IN_WORDS = re.compile(_NUMBER.format(r"\.\d+"))
+_IN_REPR = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|" + _NUMBER.format(r"(?:\.\d*)?"))
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}")
+
+
+def read(output: Any) -> tuple[str, list[float]]:
+    """The structure of an output, with the places of its numbers marked, and the numbers.
+
+    >>> read([None, "a"]), read({"count": 3, "mean": (1.5, None)})[1]
+    (("[None, 'a']", []), [3.0, 1.5])
+    """
+    return Reader().read(output)
+
+
+class Reader:
+    """Walks one output after the other, and collects their numbers."""
+
+    __slots__ = ("_inside", "_met", "leaves")
+
+    def __init__(self) -> None:
+        self.leaves: list[float] = []
+        self._inside: list[int] = []  # what is around the part that is being read
+        self._met: dict[int, Any] = {}  # objects that were looked into: once each, however they point at each other
+
+    def read(self, output: Any) -> tuple[str, list[float]]:
+        """See :func:`read`."""
+        self.leaves = []
+        self._met.clear()
+        return self.walk(output), self.leaves
+
+    def walk(self, output: Any) -> str:
+        """Append the numbers of ``output`` to the leaves and return the text of everything else."""
+        if output is None:
+            return "None"
+        if isinstance(output, Raised):
+            return printable(str(output))
+        if isinstance(output, enum.Enum):
+            return f"{type(output).__name__}.{output.name or repr(output.value)}"
+        if isinstance(output, np.generic | np.ndarray) and not isinstance(output, np.str_ | np.bytes_):
+            return self._array(output)
+        if isinstance(output, float):
+            self.leaves.append(float(output))
+            return placeholder("float")
+        if isinstance(output, int):
+            return self._integer(output)
+        if isinstance(output, complex):
+            self.leaves.extend((output.real, output.imag))
+            return placeholder("complex")
+        if isinstance(output, str | bytes):
+            text = repr(str(output) if isinstance(output, str) else bytes(output))
+            return self._numbers_in(text, _IN_WORDS) if "." in text else text
+        if id(output) in self._inside:
+            return "..."
+        self._inside.append(id(output))
+        before = len(self.leaves)
+        try:
+            return self._container(output) if len(self._inside) <= DEEPEST else self._spelled(output)
+        except Exception as error:  # whatever a user's class raises when it is looked into
+            del self.leaves[before:]
+            return f"{OPAQUE}{type(output).__name__} that raises {type(error).__name__}"
+        finally:
+            self._inside.pop()
+
+    def _integer(self, output: int) -> str:
+        if isinstance(output, bool):
+            self.leaves.append(float(output))
+            return placeholder("bool")
+        if abs(output) < TWO_FLOATS:
+            return self._real(output, "int", output - int(float(output)) if abs(output) > EXACT_INTEGER else 0)
+        size = -(-output.bit_length() // 32)
+        words = np.frombuffer(abs(output).to_bytes(4 * size, "big"), ">u4").astype(np.float64)
+        self.leaves.extend([_nearest(output), *words.tolist()])
+        return f"{placeholder('float')} as int of words [{', '.join([placeholder('int')] * size)}]"
+
+    def _real(self, number: Any, kind: str, rest: Any = 0) -> str:
+        self.leaves.append(_nearest(number))
+        if not rest:
+            return placeholder(kind)
+        self.leaves.append(float(rest))
+        return with_rest(placeholder(kind))
+
+    def _array(self, output: Any) -> str:
+        if output.dtype.kind not in NUMERIC:
+            items = self.walk(output.tolist())
+            record = output.dtype.kind == "V" and output.ndim == 0
+            return items if record else f"array of shape {output.shape}: {items}"
+        masked = isinstance(output, np.ma.MaskedArray)
+        found = numeric((output if masked else np.asarray(output)).reshape(1, -1))
+        if found is None:
+            raise AssertionError(f"an array of {output.dtype} holds numbers")
+        label = array_label(output.dtype, output.shape)
+        self.leaves.extend(found.near[0].tolist())
+        if found.rest is None:
+            return label
+        self.leaves.extend(found.rest[0].tolist())
+        return with_rest(label)
+
+    def _container(self, output: Any) -> str:
+        if isinstance(output, Mapping):
+            return self._mapping(output, ordered=True)
+        if isinstance(output, tuple):
+            return f"({', '.join([self.walk(item) for item in output])})"
+        if isinstance(output, list):
+            return f"[{', '.join([self.walk(item) for item in output])}]"
+        if isinstance(output, Set):
+            parts = sorted(map(self._apart, output), key=_by_text)
+            self.leaves.extend(leaf for _, leaves in parts for leaf in leaves)
+            return "{" + ", ".join([text for text, _ in parts]) + "}" if parts else "set()"
+        name = type(output).__name__
+        if isinstance(output, memoryview | array.array):
+            return f"{name} of {self._array(np.asarray(output))}"
+        if isinstance(output, Sequence) and not isinstance(output, range | bytearray):
+            return f"{name} [{', '.join([self.walk(item) for item in itertools.islice(output, MOST_ITEMS)])}]"
+        return self._object(output, name)
+
+    def _apart(self, item: Any) -> tuple[str, list[float]]:
+        """Read what is to be sorted first, such as an element of a set: its numbers are not yet among the leaves."""
+        before = len(self.leaves)
+        text = self.walk(item)
+        leaves = self.leaves[before:]
+        del self.leaves[before:]
+        return text, leaves
+
+    def _mapping(self, mapping: Mapping[Any, Any], *, ordered: bool) -> str:
+        keys, values = tuple(mapping.keys()), list(mapping.values())
+        if _STRING.issuperset(map(type, keys)):
+            layout = _layout_of_words(keys)
+        else:
+            layout = _layout(keys, [(safe_repr(key), []) if _is_name(key) else self._apart(key) for key in keys])
+        parts = []
+        for entry, text, leaves in layout.entries:
+            self.leaves.extend(leaves)
+            parts.append(f"{text}: {self.walk(values[entry])}")
+        label = "{" + ", ".join(parts) + "}"
+        if not (ordered and layout.order):
+            return label
+        self.leaves.extend(layout.places)
+        return label + layout.order
+
+    def _object(self, output: Any, name: str) -> str:
+        kind = type(output)
+        if hasattr(kind, "to_numpy"):
+            return self._frame(output, name)
+        if isinstance(output, datetime.date | datetime.timedelta):
+            return f"{name} {self.walk(_numpy_time(output))}{_zone(output)}"
+        if isinstance(output, decimal.Decimal | fractions.Fraction):
+            return self._real(output, name, _left_over(output))
+        if hasattr(kind, "__array__"):
+            return f"{name} of {self.walk(as_array(output))}"
+        number, fields = _as_float(output), _fields(output)
+        if number is None and not fields:
+            return self._spelled(output)
+        if id(output) in self._met:
+            return f"{name} met before"
+        self._met[id(output)] = output
+        head = name if number is None else f"{name} {self._real(number, 'float')}"
+        label = f"{head} {self._mapping(fields, ordered=False)}" if fields else head
+        # What it prints may tell what its fields do not.
+        return f"{label}, {self._spelled(output)}" if OPAQUE in label and _prints(kind) else label
+
+    def _frame(self, output: Any, name: str) -> str:
+        """Pandas and its like, without importing them."""
+        values = output.to_numpy()
+        index, columns = getattr(output, "index", None), getattr(output, "columns", None)
+        categories = getattr(getattr(output, "dtype", None), "categories", None)
+        head = name if columns is None else f"{name} with columns {list(columns)!r}"
+        head += "" if categories is None else f" with categories {list(categories)!r}"
+        head = printable(f"{head}{_zone(output)}")
+        if index is None or callable(index):
+            return f"{head} {self.walk(values)}"
+        return f"{head}, index {self.walk(list(index))}, values {self.walk(values)}"
+
+    def _spelled(self, output: Any) -> str:
+        """What is left to see: how an object prints itself, but for the address, and the numbers in that."""
+        text, addresses = _ADDRESS.subn("0x", printable(repr(output)))
+        shown = self._numbers_in(text, _IN_REPR)
+        return f"{OPAQUE if addresses and shown == text else ''}{type(output).__name__} {shown}"
+
+    def _numbers_in(self, text: str, pattern: re.Pattern[str]) -> str:
+        def take(match: re.Match[str]) -> str:
+            if match["number"] is None:
+                return match[0]
+            number = decimal.Decimal(match[0])
+            return self._real(number, "number", _left_over(number))
+
+        return pattern.sub(take, text)
+
+
+def as_array(output: Any) -> NDArray[Any]:
+    """What has ``__array__``, as an array."""
+    for step in ("detach", "cpu"):  # that a tensor must go through first
+        output = getattr(output, step)() if hasattr(type(output), step) else output
+    return np.asarray(output)
+
+
+def safe_repr(value: Any) -> str:
+    """How a value prints itself, if it can."""
+    try:
+        return printable(repr(value))
+    except Exception as error:  # whatever a user's __repr__ raises
+        return f"{type(value).__name__} whose repr raises {type(error).__name__}"
+
+
+def _by_text(part: tuple[str, list[float]]) -> tuple[str, list[tuple[bool, float]]]:
+    text, leaves = part
+    return text, [(math.isnan(leaf), leaf) for leaf in leaves] if leaves else []
+
+
+def _is_name(key: Any) -> bool:
+    return isinstance(key, NAMES) or (isinstance(key, tuple) and all(map(_is_name, key)))
+
+
+class Layout(NamedTuple):
+    """The entries of a mapping sorted by their keys: place, text of the key, and its numbers; and how they were ordered."""
+
+    entries: list[tuple[int, str, list[float]]]
+    order: str = ""  # nothing where that is the order of the keys
+    places: Sequence[float] = ()
+
+
+def _layout(keys: Sequence[Any], read_keys: Sequence[tuple[str, list[float]]]) -> Layout:
+    places = sorted(range(len(keys)), key=lambda entry: _by_text(read_keys[entry]))
+    entries = [(entry, *read_keys[entry]) for entry in places]
+    if _in_order(keys, places):
+        return Layout(entries)
+    if len(keys) <= FEW_KEYS and not any(leaves for _, leaves in read_keys):
+        return Layout(entries, f" in the order {', '.join([text for text, _ in read_keys])}")
+    # Of many orders none might ever repeat, so they are told by numbers.
+    order = f" from the places {', '.join([placeholder('int')] * len(places))}"
+    return Layout(entries, order, list(map(float, places)))
+
+
+@lru_cache(maxsize=256)
+def _layout_of_words(keys: tuple[str, ...]) -> Layout:
+    return _layout(keys, [(repr(key), []) for key in keys])
+
+
+def _in_order(keys: Sequence[Any], places: Sequence[int]) -> bool:
+    """Whether keys ascend, or where they cannot be compared their texts."""
+    try:
+        return all(map(operator.le, keys, keys[1:]))
+    except Exception:
+        return all(map(operator.le, places, places[1:]))
+
+
+def _nearest(number: Any) -> float:
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
+
+
+def _left_over(number: decimal.Decimal | fractions.Fraction) -> Any:
+    """What the nearest float leaves over; nothing where it reads like the decimal itself."""
+    near = _nearest(number)
+    if not math.isfinite(near):
+        return 0
+    if isinstance(number, decimal.Decimal):
+        return 0 if decimal.Decimal(repr(near)) == number else number - decimal.Decimal(near)
+    return number - fractions.Fraction(near)
+
+
+def _as_float(output: Any) -> float | None:
+    if not hasattr(type(output), "__float__"):
+        return None
+    try:
+        return float(output)
+    except Exception:  # a formula that has no value, say
+        return None
+
+
+def _fields(output: Any) -> Mapping[str, Any]:
+    """The attributes of an object, but for those of a standard type that prints what it is, such as a path."""
+    if isinstance(output, type | types.ModuleType | types.FunctionType | BaseException):
+        return {}
+    state = object.__getstate__(output)
+    own, slots = state if isinstance(state, tuple) else (state, None)
+    kind = type(output)
+    standard = _prints(kind) and kind.__module__.partition(".")[0] in sys.stdlib_module_names
+    fields = {**(slots or {}), **(own or {})} if own or not standard else {}
+    return {name: value for name, value in fields.items() if not name.startswith("__")}
+
+
+def _prints(kind: type) -> bool:
+    return getattr(kind, "__repr__", None) is not object.__repr__
+
+
+def _numpy_time(output: datetime.date | datetime.timedelta) -> Any:
+    if isinstance(output, datetime.timedelta):
+        return np.timedelta64(output, "us")
+    if not isinstance(output, datetime.datetime):
+        return np.datetime64(output, "D")
+    if output.tzinfo is not None:
+        output = output.astimezone(datetime.UTC).replace(tzinfo=None)
+    return np.datetime64(output, "us")
+
+
+def _zone(output: Any) -> str:
+    zone = output.tzinfo if isinstance(output, datetime.datetime) else None
+    return "" if zone is None else f" in {safe_repr(zone)}"
