@@ -93,10 +93,13 @@ class Watch:
         if len(batch) < max(FEWEST, self._largest):
             return
         self._largest = len(batch)
+        self._singular = ""
+        if batch.uniform:
+            return
         codes, frequency = np.unique(batch.codes, return_counts=True)
         alone = codes[frequency == 1]
-        example = batch.labels.get(int(alone[0]), "?") if 2 * alone.size > len(batch) else ""
-        self._singular = shorten(plain(example)) if example else ""
+        if 2 * alone.size > len(batch):
+            self._singular = shorten(plain(batch.labels.get(int(alone[0]), "?")))
 
     def _exhaustion(self, pair: int, answers: int, releases: int) -> None:
         """Answers at first, none since: were the order chance, all of them came early with probability (n / (n + N))^k."""

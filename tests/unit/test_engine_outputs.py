@@ -76,6 +76,13 @@ class Release:
     mean: float | None
 
 
+class Boxed:
+    """A plain object around something."""
+
+    def __init__(self, content: Any) -> None:
+        self.content = content
+
+
 class Silent:
     """A class with the default repr, which names a memory address."""
 
@@ -263,6 +270,16 @@ leaves = st.one_of(
     st.floats(width=32).map(np.float32),
     st.lists(st.floats(), max_size=3).map(np.array),
     st.lists(st.integers(-(2**62), 2**62), max_size=3).map(lambda row: np.array(row, dtype=np.int64)),
+    st.decimals(),
+    st.fractions(),
+    st.dates(),
+    st.datetimes(),
+    st.timedeltas(datetime.timedelta(-(10**6)), datetime.timedelta(10**6)),
+    st.integers(-(2**62), 2**62).map(lambda count: np.datetime64(count, "ns")),
+    st.floats(width=64).map(lambda value: np.longdouble(value) / 3),
+    st.floats().map(lambda value: f"about {value!r}"),
+    st.frozensets(st.floats(), max_size=3),
+    st.lists(st.floats(), max_size=3).map(lambda row: np.ma.masked_array(row, [value < 0.0 for value in row])),
 )
 nested = st.recursive(
     leaves,
@@ -270,6 +287,8 @@ nested = st.recursive(
         st.lists(inner, max_size=3),
         st.lists(inner, max_size=3).map(tuple),
         st.dictionaries(st.one_of(st.text(max_size=2), st.integers(0, 3)), inner, max_size=3),
+        st.dictionaries(st.one_of(st.floats(), st.text(max_size=1)), inner, max_size=6),
+        inner.map(Boxed),
     ),
     max_leaves=6,
 )
