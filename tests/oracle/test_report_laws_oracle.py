@@ -186,7 +186,7 @@ def test_independent_records_against_enumeration(n, cdf, quantile, epsilon):
 )
 def test_semi_repaired_theorem_is_violated(records, steps, epsilon, bound, closed, widened):
     # thm_uniform_violation_n..._k... (theory R10): the truth, known to 1e-7, lies below the bound.
-    law = histogram_index_law_iid(records, steps, 0.5, epsilon / 9)
+    law = histogram_index_law_iid(records, steps, 0.5, epsilon / 9, tolerance=1e-8)
     left = np.arange(steps)
     inside = law[:steps][(left >= 0.4 * steps) & (left <= 0.6 * steps)].sum()
     assert inside == pytest.approx(closed, abs=1e-7)

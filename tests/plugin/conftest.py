@@ -2,25 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.metadata
 import sys
 from collections.abc import Iterator
 
 import pytest
 
-# Imported here, so that the inner runs, which forget what they imported, do not load numpy twice. Half of matplotlib twice
-# would not know the classes of the other half.
-MATPLOTLIB = (
-    "matplotlib.pyplot",
-    "matplotlib.figure",
-    "matplotlib.backends.backend_svg",
-    "matplotlib.backends.backend_agg",
-)
-for _name in ("baseline", "pytest_plugin.session", "report.html", "report.junit", "report.plots", "rows"):
-    importlib.import_module(f"dpaudit.{_name}")
-for _name in ("scipy.stats", "statsmodels.stats.proportion", "pandas", "hypothesis", *MATPLOTLIB):
-    importlib.import_module(_name)
+from tests import preloaded  # noqa: F401 - before the inner runs
 
 INSTALLED = any(point.name == "dpaudit" for point in importlib.metadata.entry_points(group="pytest11"))
 PLUGIN = [] if INSTALLED else ["-p", "dpaudit.pytest_plugin"]

@@ -376,7 +376,7 @@ def test_by_itself():
     assert result.alpha == 1e-6
 """
     )
-    result = suite.pytester.runpytest_subprocess("-p", "no:dpaudit", "-p", "no:cacheprovider")
+    result = suite.pytester.runpytest_inprocess("-p", "no:dpaudit", "-p", "no:cacheprovider")
     result.assert_outcomes(passed=1)
     assert "dpaudit" not in result.stdout.str().replace(str(Path(suite.pytester.path)), "")
 

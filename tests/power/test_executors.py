@@ -145,7 +145,12 @@ def dask(there: Any) -> Iterator[Executor]:
         pytest.MonkeyPatch.context() as patch,
         __import__("dask").config.set(quick),
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs="CRITICAL"
+            n_workers=2,
+            threads_per_worker=1,
+            processes=True,
+            dashboard_address=None,
+            scheduler_kwargs={"dashboard_address": ":0"},  # any port: another cluster may have the usual one
+            silence_logs="CRITICAL",
         ) as cluster,
         distributed.Client(cluster) as client,
     ):

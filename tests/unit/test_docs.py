@@ -34,6 +34,7 @@ from typing import Any
 import pytest
 
 from dpaudit import cli, scaffold
+from tests import preloaded  # noqa: F401 - before the inner runs of pytest
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -79,9 +80,13 @@ class Reader:
     """Somebody who types in what a page says."""
 
     page: Path
-    folder: Path
+    pytester: pytest.Pytester
     names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__main__"})
     skipped: set[str] = field(default_factory=set)
+
+    @property
+    def folder(self) -> Path:
+        return self.pytester.path
 
     def read(self) -> None:
         all_blocks = blocks(self.page)
@@ -119,24 +124,32 @@ class Reader:
         for part in re.split(r"^\$ ", block.body, flags=re.MULTILINE)[1:]:
             command, _, wanted = part.partition("\n")
             code = int(found[1]) if (found := EXIT.search(command)) else 0
-            done, printed = run(EXIT.sub("", command), self.folder)
+            done, printed = run(EXIT.sub("", command), self.pytester)
             assert done == code, f"{where}: {command} ended with {done}:\n{printed}"
             if wanted.strip():
                 same(printed, wanted, f"{where}: {command}")
 
 
-def run(command: str, folder: Path) -> tuple[int, str]:
-    """A command, in this process where it is one of ours: a new one takes a second to import everything."""
+def run(command: str, pytester: pytest.Pytester) -> tuple[int, str]:
+    """A command, in this process where it is one of ours or pytest: a new one takes a second to import everything."""
     words = shlex.split(command)
     if words[0] == "dpaudit":
         printed = io.StringIO()
-        with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(printed), fresh_modules(folder):
+        with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(printed), fresh_modules(pytester.path):
             return cli.main(words[1:], stdout=printed), printed.getvalue()
-    assert words[0] in ("python", "pytest"), f"{words[0]} is not run by the tests; use a block `sh` for it"
-    start = [sys.executable, *(["-m", "pytest", "-p", "no:cacheprovider"] if words[0] == "pytest" else [])]
-    environment = {**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "120", "PYTHONWARNINGS": "ignore"}
+    if words[0] == "pytest":
+        with fresh_modules(pytester.path):
+            result = pytester.runpytest_inprocess("-p", "no:cacheprovider", *words[1:])
+        return int(result.ret), "\n".join([*result.outlines, *result.errlines])
+    assert words[0] == "python", f"{words[0]} is not run by the tests; use a block `sh` for it"
+    environment = {**os.environ, "PYTHONPATH": str(pytester.path), "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
-        [*start, *words[1:]], cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        [sys.executable, *words[1:]],
+        cwd=pytester.path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     )
     return done.returncode, done.stdout
 
@@ -170,11 +183,11 @@ def form(text: str) -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_examples(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def test_examples(page: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     for name in ("NO_COLOR", "FORCE_COLOR", "GITHUB_STEP_SUMMARY", "PYTEST_ADDOPTS"):
         monkeypatch.delenv(name, raising=False)
-    reader = Reader(page, tmp_path)
+    reader = Reader(page, pytester)
     reader.read()
     if reader.skipped:
         pytest.skip(f"ran all but what needs {', '.join(sorted(reader.skipped))}, which is not installed")
@@ -229,7 +242,7 @@ def test_the_workflow_to_paste_is_the_one_that_init_writes() -> None:
     assert shown == [scaffold.WORKFLOW]
 
 
-def test_examples_can_fail(tmp_path: Path) -> None:
+def test_examples_can_fail(pytester: pytest.Pytester) -> None:
     for text in (
         "```python\nassert False\n```\n",
         "```python\nprint('a 1')\n```\n\n```text\nb 1\n```\n",
@@ -237,12 +250,13 @@ def test_examples_can_fail(tmp_path: Path) -> None:
         "```console\n$ dpaudit --version\nanother tool\n```\n",
         "```console\n$ dpaudit rnu\n```\n",
         "```console\n$ dpaudit --version # exit code 1\n```\n",
+        "```python file=test_a.py\ndef test_a():\n    assert False\n```\n\n```console\n$ pytest test_a.py\n```\n",
     ):
-        page = tmp_path / "page.md"
+        page = pytester.path / "page.md"
         page.write_text(text)
         with pytest.raises((AssertionError, SystemExit)):
-            Reader(page, tmp_path).read()
+            Reader(page, pytester).read()
     page.write_text(
         "```python\nprint('a 1')\n```\n\n```text\na 2\n```\n\n```console\n$ dpaudit --version\ndpaudit ...\n```\n"
     )
-    Reader(page, tmp_path).read()
+    Reader(page, pytester).read()
