@@ -64,8 +64,11 @@ def substitute(rows: SearchStrategy[Any], *, min_size: int = 1, max_size: int = 
         shared = [known.minimal] * (min_size - 1)
         for row in known.all[1:]:
             yield _replaced(build, shared, 0, known.minimal, row)
+        shared = _halves(known, max_size - 1)
+        for place in (0, max_size - 1):  # code may treat the first row, or the last one, apart
+            yield _replaced(build, shared, place, known.low, known.high)
         for row in known.between:
-            for size in sorted({max(min_size - 1, 1), max_size - 1}):
+            for size in sorted({min(max(min_size - 1, 1), max_size - 1), max_size - 1}):
                 yield _replaced(build, [row] * size, 0, known.low, known.high)
         for row in known.between:
             for end, other in ((known.high, known.low), (known.low, known.high)):
@@ -110,6 +113,9 @@ def add_remove(rows: SearchStrategy[Any], *, min_size: int = 0, max_size: int = 
                 yield _added(build, shared, len(shared) // 2, row)
         for size in range(min_size, min(max_size, min_size + _STEPS)):  # code often treats small sizes apart
             yield _added(build, [known.minimal] * size, 0, known.minimal)
+        shared = _halves(known, max_size - 1)
+        yield _added(build, shared, 0, known.high)  # code may treat the first row, or the last one, apart
+        yield _added(build, shared, max_size - 1, known.low)
         for place, row in enumerate(known.between):
             # Against both ends for the row in the middle, for the others against the one that is farther.
             for end in ((known.high, known.low), (known.high,), (known.low,))[place]:
@@ -309,7 +315,11 @@ def _crowds(known: CornerRows, fewest: int, most: int) -> Iterator[list[Any]]:
         if size:
             yield [known.high] * size
         if size > 1:
-            yield [known.low] * (size // 2) + [known.high] * (size - size // 2)
+            yield _halves(known, size)
+
+
+def _halves(known: CornerRows, size: int) -> list[Any]:
+    return [known.low] * (size // 2) + [known.high] * (size - size // 2)
 
 
 def _replaced(build: Container, shared: list[Any], position: int, old: Any, new: Any) -> Pair:

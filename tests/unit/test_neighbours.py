@@ -1,4 +1,5 @@
 import copy
+import itertools
 import json
 import os
 import pickle
@@ -265,6 +266,32 @@ def test_corners_of_substitute_decide_the_median():
     assert corners[0] == Pair([0], [10])
     assert Pair([0, 0, 0, 10, 10], [0, 0, 10, 10, 10]) in corners
     assert Pair([0] * 5, [0, 0, 10, 0, 0]) in corners
+
+
+def test_corners_have_the_difference_first_and_last_among_halves():
+    # A row that is read twice, or not at all, is mostly the first or the last; with two rows there are no halves yet.
+    corners = neighbours.substitute(st.integers(0, 10), max_size=5).corners()
+    assert Pair([0, 0, 0, 10, 10], [10, 0, 0, 10, 10]) in corners
+    assert Pair([0, 0, 10, 10, 0], [0, 0, 10, 10, 10]) in corners
+    corners = neighbours.add_remove(st.integers(0, 10), max_size=5).corners()
+    assert Pair([0, 0, 10, 10], [10, 0, 0, 10, 10]) in corners
+    assert Pair([0, 0, 10, 10], [0, 0, 10, 10, 0]) in corners
+    assert Pair([True, False], [True, True]) in neighbours.substitute(st.booleans(), max_size=2).corners()
+    assert Pair([True], [True, False]) in neighbours.add_remove(st.booleans(), max_size=2).corners()
+
+
+@pytest.mark.parametrize("rows", [st.booleans(), st.integers(0, 10), st.text(max_size=2)], ids=repr)
+@pytest.mark.parametrize("relation", ["substitute", "add_remove", "zero_out"])
+def test_corners_keep_the_sizes(relation, rows):
+    more = {"null": corner_rows(rows).minimal} if relation == "zero_out" else {}
+    for least, most in itertools.combinations_with_replacement(range(1, 5), 2):
+        if relation == "add_remove" and least == most:
+            continue
+        close = getattr(neighbours, relation)(rows, min_size=least, max_size=most, **more)
+        pairs = close.corners()
+        assert pairs
+        assert all(least <= len(data) <= most for pair in pairs for data in pair)
+        assert all(close.satisfies(*pair) and pair.data != pair.neighbour for pair in pairs)
 
 
 def test_corners_put_rows_between_the_extremes():
