@@ -180,7 +180,7 @@ class Run:
             build=self.build,
             for_bound=self.options.until == "budget",
         )
-        self.best_lower = 0.0
+        self.best_lower = self.epsilon_known = 0.0
         self.drift = Drift()
         self.watch = Watch()
         self.propose_at = FIRST_PROPOSALS
@@ -345,12 +345,12 @@ class Run:
     def _epsilon_lower(self) -> float:
         if claimed_epsilon(self.claim) is not None:
             return self.best_lower
-        if self.hurried:
-            return 0.0
-        delta = claim_delta(self.claim)
-        return self.campaign.lower_bound(
-            lambda value: Points.of([(value, delta)]), 1.0, self.log_threshold, largest=LARGEST_EPSILON, tied=False
-        )
+        if not self.hurried:
+            delta = claim_delta(self.claim)
+            self.epsilon_known = self.campaign.lower_bound(
+                lambda value: Points.of([(value, delta)]), 1.0, self.log_threshold, largest=LARGEST_EPSILON, tied=False
+            )
+        return self.epsilon_known
 
     def _conclude(self, stopped_by: StoppedBy) -> Result:
         for candidate in self.campaign.candidates:

@@ -104,7 +104,8 @@ def find_witness(
     """Shrink, confirm, choose the event, measure it, and write it down; with a summary of the outputs.
 
     ``learner`` is what the audit learned on the pair it found: it serves where no pair could be confirmed. All budgets are in
-    samples, as multiples of what the audit spent on that pair, so that the witness does not depend on the clock.
+    samples, as multiples of what the audit spent on that pair, so that the witness does not depend on the clock. An interrupt
+    goes through to the caller: the result has to say that there was one, or whoever runs many audits would go on.
     """
     try:
         pair, confirmed = found, False
@@ -123,7 +124,7 @@ def find_witness(
             return None, {}
         measured = measure(looker, pair, event, min(max(spent // 2, 1000), LARGEST_MEASUREMENT))
         return _as_witness(looker, measured, confirmed, pair is not found, origin), measured.outputs
-    except (TimedOut, DPAuditError, OutOfTime, KeyboardInterrupt):
+    except (TimedOut, DPAuditError, OutOfTime):
         return None, {}  # the verdict stands without a witness
 
 

@@ -159,6 +159,24 @@ def test_ctrl_c_keeps_what_there_is(
     assert "base.json was not written, because the run is not complete." in out
 
 
+def test_ctrl_c_while_shrinking_keeps_the_verdict_and_ends_the_run(project: Any) -> None:
+    project.audits(
+        "calls = 0\n",
+        "def pressed(data, size, rng):\n"
+        "    global calls\n"
+        "    calls += size\n"
+        "    if calls > 2_000:\n"
+        "        raise KeyboardInterrupt\n"
+        "    return 100.0 * len(data) + rng.laplace(size=size)\n",
+        project.audit("a", "pressed"),
+        project.audit("b"),
+    )
+    code, _ = project.run("run", "--output", "results.json")
+    assert code == 130
+    (only,) = json.loads(Path("results.json").read_text())["audits"]
+    assert (only["result"]["verdict"], only["result"]["stopped_by"]) == ("VIOLATION", StoppedBy.INTERRUPT.value)
+
+
 def test_jobs_give_the_results_of_one_after_the_other(project: Any) -> None:
     project.audits(project.audit("one"), project.audit("two", "half"))
     project.run("run", "--output", "alone.json")

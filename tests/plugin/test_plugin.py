@@ -367,6 +367,21 @@ def test_ctrl_c_ends_the_run(suite: Any) -> None:
     assert "1 passed" not in result.stdout.str()
 
 
+def test_ctrl_c_while_shrinking_ends_the_run_too(suite: Any) -> None:
+    suite.audits(
+        "calls = 0\n"
+        "def pressed(data, size, rng):\n"
+        "    global calls\n"
+        "    calls += size\n"
+        "    if calls > 2_000:\n"
+        "        raise KeyboardInterrupt\n"
+        "    return 100.0 * len(data) + rng.laplace(size=size)\n" + suite.audit("a", "pressed") + suite.audit("b")
+    )
+    result = suite.run_apart()
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    assert "1 passed" not in result.stdout.str()
+
+
 def test_without_the_plugin(suite: Any) -> None:
     suite.audits("raise SystemExit('executed')\n")
     suite.tests(

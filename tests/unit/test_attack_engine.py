@@ -105,6 +105,22 @@ def test_interrupts_while_bounds_are_worked_out(times: int, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("claim", [dpaudit.PureDP(1.0), dpaudit.GaussianDP(1.0)], ids=repr)
+def test_an_interrupt_while_shrinking_loses_the_witness_alone(claim: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = audit(half_scale, claim, samples=3000)
+
+    def impatient(*arguments: Any, **named: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("dpaudit.engine.shrink.measure", impatient)
+    result = audit(half_scale, claim, samples=3000)
+    assert (whole.stopped_by, result.stopped_by) == (StoppedBy.VIOLATION, StoppedBy.INTERRUPT)
+    assert result.witness is None
+    for name in ("verdict", "epsilon_lower", "parameter_lower", "samples", "trajectory"):
+        assert getattr(result, name) == getattr(whole, name)
+    assert result.epsilon_lower > 0.0
+
+
+@pytest.mark.parametrize("claim", [dpaudit.PureDP(1.0), dpaudit.GaussianDP(1.0)], ids=repr)
 def test_what_was_shown_before_a_batched_call_raised_still_counts(claim: Any) -> None:
     calls = 0
 
