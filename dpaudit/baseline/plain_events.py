@@ -14,7 +14,8 @@ An event is ``{"any": [part, ...], "not": false}``: an output is in it if it is 
 
 and besides, for the channel ``representation``,
 
-``lowest_bit``  the grid that x is on, as ``dpaudit.engine.representation.lowest_bit`` numbers them, is one of these
+``lowest_bit``  the grid that x is on is one of these: the exponent of its lowest set bit; 2000 + k for a short decimal with k
+                decimals; -1100 for 0.0, infinities and NaN; -1101 for -0.0
 ``other_bits``  true: it is none of them, or the output has no such number
 """
 
@@ -29,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.outputs import Encoded, record_keys
-from dpaudit.engine.representation import lowest_bit
+from dpaudit.engine.representation import is_grid, lowest_bit
 from dpaudit.errors import InvalidArgument
 from dpaudit.validation import shorten
 from dpaudit.values import source
@@ -93,10 +94,16 @@ def _condition(part: Mapping[str, Any], batch: Encoded) -> Mask:
 
 def _has_bits(part: Mapping[str, Any], batch: Encoded) -> Mask:
     other = part.get("other_bits", False) is True
+    listed = np.array([_grid(number) for number in part["lowest_bit"]], dtype=np.int64)
     if int(part["column"]) >= batch.values.shape[1]:
         return np.full(len(batch), other)
-    listed = np.array([int(bit) for bit in part["lowest_bit"]], dtype=np.int64)
     return np.asarray(np.isin(lowest_bit(_column(part["column"], batch)), listed) != other)
+
+
+def _grid(number: Any) -> int:
+    if isinstance(number, int) and not isinstance(number, bool) and is_grid(number):
+        return number
+    raise ValueError(f"{number!r} is no grid of numbers")
 
 
 def _number(part: Mapping[str, Any], batch: Encoded) -> Floats:

@@ -61,6 +61,11 @@ def lowest_bit(values: Floats) -> NDArray[np.int64]:
     return grid
 
 
+def is_grid(number: int) -> bool:
+    """Whether :func:`lowest_bit` may give this number."""
+    return -1074 <= number <= 1023 or number in (NO_BIT, NEGATIVE_ZERO) or 0 < number - DECIMAL <= MOST_DECIMALS
+
+
 def _decimals(values: Floats) -> NDArray[np.int64]:
     """How many decimals each number has; 0 where it is no short decimal."""
     places = np.floor(MOST_DIGITS - np.log10(np.abs(values))).astype(np.int64)
@@ -116,23 +121,32 @@ class BitsView:
             if not chosen.any():
                 continue
             where = f"{edges[index]:.4g} <= {name} < {edges[index + 1]:.4g}"
-            parts.append(where if chosen.all() else f"({where} and {self._bits(chosen)})")
+            parts.append(where if chosen.all() else f"({where} and {self._bits(chosen, name)})")
         return " or ".join(parts)
 
-    def _bits(self, chosen: NDArray[np.bool_]) -> str:
+    def _bits(self, chosen: NDArray[np.bool_], name: str) -> str:
         known = self.bits.keys
-        listed = known[chosen[:-1]]
-        dyadic = known[(known > NO_BIT) & (known < DECIMAL)]
-        if listed.size > 1 and np.array_equal(listed, dyadic[: listed.size]):
-            return f"lowest set bit <= 2^{listed[-1]}"
-        shown = ", ".join(map(self._name, listed[:6].tolist())) + (", ..." if listed.size > 6 else "")
-        return f"lowest set bit in {{{shown}}}" if listed.size else "lowest set bit not seen while learning"
+        if chosen[-1]:  # and with it whatever was not seen while learning
+            return f"not {self._grids(known[~chosen[:-1]], name)}"
+        return self._grids(known[chosen[:-1]], name)
 
-    def _name(self, grid: int) -> str:
-        if grid > DECIMAL:
-            return f"10^-{grid - DECIMAL}"
-        signed = NEGATIVE_ZERO in self.bits.keys
-        return {NO_BIT: f"none{' (not -0.0)' * signed}", NEGATIVE_ZERO: "none (-0.0)"}.get(grid, f"2^{grid}")
+    def _grids(self, listed: Counts, name: str) -> str:
+        def some(base: int, exponents: Counts) -> str:
+            return ", ".join(f"{base}^{exponent}" for exponent in exponents[:6]) + ", ..." * (exponents.size > 6)
+
+        bits, known = (grids[(grids > NO_BIT) & (grids < DECIMAL)] for grids in (listed, self.bits.keys))
+        parts = []
+        if bits.size > 1 and np.array_equal(bits, known[: bits.size]):
+            parts.append(f"lowest set bit <= 2^{bits[-1]}")
+        elif bits.size:
+            parts.append(f"lowest set bit in {{{some(2, bits)}}}")
+        if (decimals := listed[listed > DECIMAL]).size:
+            parts.append(f"last decimal in {{{some(10, DECIMAL - decimals)}}}")
+        if NO_BIT in listed:
+            parts.append(f"{name} is 0.0, infinite or NaN")
+        if NEGATIVE_ZERO in listed:
+            parts.append(f"{name} is -0.0")
+        return f"({' or '.join(parts)})"
 
 
 def build_bit_views(sides: Sides) -> list[tuple[BitsView | RecordView, Counts]]:

@@ -356,6 +356,17 @@ def test_events_by_hand() -> None:
     assert chosen({"code": codes[2]}, negated=True) == [0, 1, 3, 4, 5, 6, 7]
     assert chosen({"linear": [[0, 2.0], [1, 5.0]], "offset": 1.0, "within": [[3.5, 5.5]]}) == [1, 7]
     assert chosen() == []
+    batch = encode([0.0, -0.0, 0.75, 0.1, -12.34, 1 / 3, math.inf, math.nan])
+    for grids, found in (([-1100], [0, 6, 7]), ([-1101], [1]), ([-2], [2]), ([2001, 2002], [3, 4]), ([-54], [5])):
+        assert chosen({"column": 0, "within": [["-inf", None]], "nan": True, "lowest_bit": grids}) == found
+    assert chosen({"column": 1, "nan": True, "lowest_bit": [2001], "other_bits": True}) == [*range(8)]
+
+
+@pytest.mark.parametrize("grid", [-1102, -1099, 1024, 2000, 2023, -54.0, True, "2001", None])
+@pytest.mark.parametrize("column", [0, 1])
+def test_grids_that_no_number_is_on_are_refused(grid: Any, column: int) -> None:
+    with pytest.raises(InvalidArgument, match="is no grid of numbers"):
+        check_event({"any": [{"column": column, "lowest_bit": [grid]}]})
 
 
 MECHANISMS = {
@@ -369,10 +380,12 @@ MECHANISMS = {
     "with infinities": lambda shift, rng: math.inf if rng.random() < 0.2 + 0.3 * shift else rng.normal(),
     "with NaN": lambda shift, rng: math.nan if rng.random() < 0.2 + 0.3 * shift else rng.normal(),
     "repeated": lambda shift, rng: (1.0, 2.0) if rng.random() < 0.1 + 0.3 * shift else (rng.normal(), rng.normal()),
+    "rounded": lambda shift, rng: round(rng.normal(), 2 + shift),
+    "signs of zero": lambda shift, rng: math.copysign(max(rng.normal(), 0.0), 0.5 + rng.random() - shift),
 }
 
 
-BITS = ("float", "vector", "ragged", "with infinities", "with NaN")
+BITS = ("float", "vector", "ragged", "with infinities", "with NaN", "rounded", "signs of zero")
 
 
 @pytest.mark.parametrize(

@@ -22,9 +22,13 @@ from dpaudit.engine.representation import (
     COARSE,
     DECIMAL,
     MOST_COLUMNS,
+    MOST_DECIMALS,
     MOST_DIGITS,
+    NEGATIVE_ZERO,
+    NO_BIT,
     BitsView,
     build_bit_views,
+    is_grid,
     lowest_bit,
 )
 from dpaudit.engine.views import Block
@@ -311,6 +315,34 @@ def test_decimals_against_their_text() -> None:
             assert grid < DECIMAL
         else:
             assert grid - DECIMAL == -Decimal(repr(value)).normalize().as_tuple().exponent
+
+
+def test_every_grid_has_a_number_and_no_other_number_is_one() -> None:
+    rng = np.random.default_rng(3)
+    values = np.concatenate([rng.integers(0, 2**63, size=10_000).view(np.float64), [0.0, -0.0, 5e-324, 2.0**1023]])
+    assert all(map(is_grid, lowest_bit(values).tolist()))
+    exact = [*range(-1074, 1024), *(DECIMAL + k for k in range(1, MOST_DECIMALS + 1))]
+    assert [grid for grid in range(-1200, 2100) if is_grid(grid)] == [NEGATIVE_ZERO, NO_BIT, *exact]
+
+
+def test_the_text_says_which_grids_an_event_has() -> None:
+    grids = np.array([NEGATIVE_ZERO, NO_BIT, -54, -53, 0, DECIMAL + 1, DECIMAL + 3])
+    view = BitsView(0, Table(grids), np.array([]), "bits")
+
+    def said(*chosen: int, others: bool = False) -> str:
+        cells = np.append(np.isin(grids, chosen), others)
+        return view.describe(cells, {}).removeprefix("(-inf <= output < inf and ").removesuffix(")")
+
+    assert said(-54, -53) == "(lowest set bit <= 2^-53)"
+    assert said(-54, 0) == "(lowest set bit in {2^-54, 2^0})"
+    assert said(DECIMAL + 1, DECIMAL + 3) == "(last decimal in {10^-1, 10^-3})"
+    assert said(NO_BIT) == "(output is 0.0, infinite or NaN)"
+    assert said(-54, NEGATIVE_ZERO) == "(lowest set bit in {2^-54} or output is -0.0)"
+    everything_else = said(*grids[:-1], others=True)  # also what was not seen while learning
+    assert everything_else == "not (last decimal in {10^-3})"
+    assert BitsView(2, Table(grids), np.array([]), "bits[2]").describe(np.arange(8) == 0, {}) == (
+        "(-inf <= output[2] < inf and (output[2] is -0.0))"
+    )
 
 
 def test_bits_of_the_telling_coordinates_are_watched() -> None:
