@@ -8,16 +8,18 @@ decimals shows the decimals of the answer in the same way, and zeros have a sign
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.outputs import Encoded
 from dpaudit.engine.partition import Ascending, Table
+from dpaudit.engine.structures import placeholder
 from dpaudit.engine.views import Block, RecordView
+from dpaudit.mechanism import Raised
 
 Counts: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -37,6 +39,11 @@ MEANING = (
     "The leak is in the bits of the floating-point numbers, not in their law over the reals: which low bits (or decimals, or "
     "signs of zero) can occur depends on the answer that noise was added to (Mironov 2012). Release integers or a fixed "
     "dyadic grid (discrete Laplace or discrete Gaussian on multiples of 2^-k), or use a snapping mechanism."
+)
+
+NO_FLOATS = (
+    'The outputs hold no floating-point numbers, and channel="representation" is about the bits of those: there was nothing '
+    'to look at. Audit channel="value" instead.'
 )
 
 
@@ -64,6 +71,36 @@ def lowest_bit(values: Floats) -> NDArray[np.int64]:
 def is_grid(number: int) -> bool:
     """Whether :func:`lowest_bit` may give this number."""
     return -1074 <= number <= 1023 or number in (NO_BIT, NEGATIVE_ZERO) or 0 < number - DECIMAL <= MOST_DECIMALS
+
+
+def all_whole(batch: Encoded) -> bool:
+    """Whether no number of the outputs is known to be a float: they are whole or absent, and zeros have no sign."""
+    if any(placeholder(kind) in label for label in batch.labels.values() for kind in ("float", "complex")):
+        return False
+    values = batch.values[~np.isnan(batch.values)]
+    return bool((np.isfinite(values) & (values == np.rint(values)) & ((values != 0.0) | ~np.signbit(values))).all())
+
+
+def any_float(outputs: Iterable[Any]) -> bool:
+    """Whether there is a float in the outputs; what is not looked into may be one.
+
+    >>> any_float([3, None, "yes", (True, np.array([1, 2]))]), any_float([np.float32(2.0)]), any_float([{"mean": 2.0}])
+    (False, True, True)
+    """
+    return any(map(_may_be_float, outputs))
+
+
+def _may_be_float(output: Any) -> bool:
+    match output:
+        case None | int() | str() | bytes() | Raised():
+            return False
+        case np.ndarray() | np.generic():
+            return output.dtype.kind not in "biumMUS"
+        case list() | tuple() | set() | frozenset():
+            return any_float(output)
+        case dict():
+            return any_float(output) or any_float(output.values())
+    return True
 
 
 def _decimals(values: Floats) -> NDArray[np.int64]:

@@ -22,7 +22,7 @@ from dpaudit.engine.learning import Builder, Settled, build_views
 from dpaudit.engine.options import Options
 from dpaudit.engine.power import HEADLINE, detectable_epsilon
 from dpaudit.engine.progress import Progress
-from dpaudit.engine.representation import MEANING, build_bit_views
+from dpaudit.engine.representation import MEANING, NO_FLOATS, all_whole, any_float, build_bit_views
 from dpaudit.engine.result import Channel, Result, StoppedBy, Witness, as_plain
 from dpaudit.engine.rounds import run_round
 from dpaudit.engine.sampling import (
@@ -40,7 +40,7 @@ from dpaudit.engine.sampling import (
 )
 from dpaudit.engine.search import Campaign, Candidate
 from dpaudit.engine.shrink import Looker, find_witness, leading_event
-from dpaudit.errors import InvalidArgument, MechanismError
+from dpaudit.errors import DPAuditError, InvalidArgument, MechanismError
 from dpaudit.mechanism import as_mechanism
 from dpaudit.neighbours import Neighbours, Pair, check_relation
 from dpaudit.validation import shorten
@@ -55,6 +55,7 @@ PROPOSE_EVERY = 1.7  # again at every multiple by this factor,
 PROPOSALS = 3  # so many at a time
 FROM_ZERO = 0.1  # what must be detectable where the claim is epsilon = 0
 IMPATIENCE = 5  # interrupts of a conclusion that takes milliseconds, after which there is none
+TYPES_NUMBER = 6_000_000  # names a seed
 MEANT_FOR_A_PAIR = 400  # samples below which a further pair in the pool is not worth its share
 
 
@@ -433,10 +434,13 @@ class Run:
                     "first answer. If it keeps state by design, audit dpaudit.fresh(make), which makes a new one each time."
                 )
             if self.options.channel is Channel.REPRESENTATION:
-                self._tell(MEANING)
+                self._tell(NO_FLOATS if self._lacks_floats() else MEANING)
             return Verdict.VIOLATION
         self.messages.extend(self.watch.blind_spots())
         if stopped_by in (StoppedBy.TIMEOUT, StoppedBy.LOST_WORKER):
+            return Verdict.INCONCLUSIVE
+        if self.options.channel is Channel.REPRESENTATION and self._lacks_floats():
+            self._tell(NO_FLOATS)
             return Verdict.INCONCLUSIVE
         claimed = float(self.points.epsilon.max())
         allowed = claimed * self.options.power if claimed > 0.0 else FROM_ZERO
@@ -452,6 +456,19 @@ class Run:
             )
             return Verdict.INCONCLUSIVE
         return Verdict.NO_VIOLATION_FOUND
+
+    def _lacks_floats(self) -> bool:
+        """Whether the outputs hold no floats. Encoded ones do not tell whole floats from integers, so a few are drawn."""
+        known = [candidate for candidate in self.campaign.candidates if candidate.rounds]
+        if self.hurried or not all(all_whole(batch) for candidate in known for batch in candidate.learner.kept()):
+            return False
+        seed, deadline = seed_child(self.entropy, TYPES_NUMBER), self._witness_deadline()
+        try:
+            return not any(
+                any_float(self.sampler.draw(data, 8, seed, deadline)) for data in self.campaign.leader().pair
+            )
+        except (TimedOut, DPAuditError, OutOfTime):
+            return False
 
     def _witness(self, looker: Looker, leader: Candidate) -> tuple[Witness | None, dict[str, Any]]:
         if self.hurried:

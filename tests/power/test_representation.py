@@ -7,6 +7,7 @@ the outputs needed are medians over seeds.
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from scipy.stats import kstest
 
 import dpaudit
 from dpaudit import Verdict, exact
-from dpaudit.engine.representation import MEANING
+from dpaudit.engine.representation import MEANING, NO_FLOATS
 from dpaudit.errors import InvalidArgument
 from mechanisms import floating_point
 from mechanisms.dyadic import DyadicLaplaceMechanism
@@ -83,6 +84,67 @@ def test_other_bits_that_tell_are_found(mechanism, answers, text):
     assert result.verdict is Verdict.VIOLATION
     assert text in result.witness.event
     assert result.witness.confirmed
+
+
+def watched(mechanism):
+    options = {"samples": 5000, "power": 10.0, "seed": 0}
+    return dpaudit.audit(mechanism, dpaudit.PureDP(1.0), [(0, 1)], channel="representation", **options)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        dpaudit.batched(lambda data, size, rng: rng.integers(9, size=size)),
+        dpaudit.batched(lambda data, size, rng: rng.integers(2, size=(size, 3)).astype(bool)),
+        dpaudit.per_release(lambda data, rng: int(rng.integers(9))),
+        dpaudit.per_release(lambda data, rng: "yes" if rng.random() < 0.5 else "no"),
+        dpaudit.per_release(lambda data, rng: {"red": 1, "blue": (rng.integers(9), True)}),
+        dpaudit.per_release(lambda data, rng: None if rng.random() < 0.5 else rng.integers(9, size=2)),
+    ],
+    ids=["integers", "booleans", "ints", "words", "nested", "arrays"],
+)
+def test_where_there_are_no_floats_nothing_was_looked_at(mechanism):
+    result = watched(mechanism)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.messages == (NO_FLOATS,)
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        lambda data, rng: float(rng.integers(9)),
+        lambda data, rng: np.float32(rng.integers(9)),
+        lambda data, rng: (1, {"mean": float(rng.integers(9))}),
+        lambda data, rng: None if rng.random() < 0.99 else 2.0,
+        lambda data, rng: Decimal(int(rng.integers(9))),
+    ],
+    ids=["floats", "short floats", "nested", "rare", "decimals"],
+)
+def test_whole_floats_were_looked_at(release):
+    result = watched(dpaudit.per_release(release))
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert NO_FLOATS not in result.messages
+
+
+def test_integers_that_tell_do_not_tell_by_their_bits():
+    result = watched(dpaudit.batched(lambda data, size, rng: 100 * data + rng.integers(9, size=size)))
+    assert result.verdict is Verdict.VIOLATION
+    assert NO_FLOATS in result.messages
+    assert MEANING not in result.messages
+
+
+def test_a_mechanism_that_then_fails_is_taken_as_it_was_seen():
+    drawn = 0
+
+    @dpaudit.batched
+    def tired(data, size, rng):
+        nonlocal drawn
+        drawn += size
+        if size == 8 and drawn > 1000:
+            raise ValueError("no more")
+        return rng.integers(9, size=size)
+
+    assert watched(tired).verdict is Verdict.NO_VIOLATION_FOUND
 
 
 @pytest.mark.parametrize("name", LEAKING)
