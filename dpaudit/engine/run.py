@@ -436,7 +436,8 @@ class Run:
             if self.options.channel is Channel.REPRESENTATION:
                 self._tell(NO_FLOATS if self._lacks_floats() else MEANING)
             return Verdict.VIOLATION
-        self.messages.extend(self.watch.blind_spots())
+        for message in self.watch.blind_spots():
+            self._tell(message)
         if stopped_by in (StoppedBy.TIMEOUT, StoppedBy.LOST_WORKER):
             return Verdict.INCONCLUSIVE
         if self.options.channel is Channel.REPRESENTATION and self._lacks_floats():
@@ -459,8 +460,10 @@ class Run:
 
     def _lacks_floats(self) -> bool:
         """Whether the outputs hold no floats. Encoded ones do not tell whole floats from integers, so a few are drawn."""
-        known = [candidate for candidate in self.campaign.candidates if candidate.rounds]
-        if self.hurried or not all(all_whole(batch) for candidate in known for batch in candidate.learner.kept()):
+        seen = [
+            batch for candidate in self.campaign.candidates if candidate.rounds for batch in candidate.learner.kept()
+        ]
+        if self.hurried or not seen or not all(map(all_whole, seen)):
             return False
         seed, deadline = seed_child(self.entropy, TYPES_NUMBER), self._witness_deadline()
         try:
