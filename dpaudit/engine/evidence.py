@@ -205,20 +205,26 @@ class Plan:
 def expert_gains(records: Sequence[Record], points: Points, bets: Bets) -> list[dict[str, Floats]]:
     """Log-gain of every expert in every record, shape (points, bet sizes). Bets use ``record.past`` alone.
 
-    Records are independent of each other here, so those with equally many cells are computed together.
+    Records are independent of each other here, so those with about as many cells are computed together: cells that hold
+    nothing, and that no event may be cut at, are put before the others.
     """
     gains: list[dict[str, Floats]] = [{} for _ in records]
     alike: dict[int, list[tuple[int, Plan]]] = {}
     for place, record in enumerate(records):
         if not record.idle:
-            alike.setdefault(record.past.shape[1], []).extend((place, plan) for plan in record.plans)
-    for cells, rows in alike.items():
+            about = (record.past.shape[1] - 1).bit_length() // 2  # up to a factor of four
+            alike.setdefault(about, []).extend((place, plan) for plan in record.plans)
+    for rows in alike.values():
+        cells = max(plan.order.size for _, plan in rows)
         together = max(1, MOST_AT_ONCE // (cells * len(points)))
         for start in range(0, len(rows), together):
             chosen = rows[start : start + together]
-            past = np.stack([plan.ordered for _, plan in chosen], axis=1)
-            new = np.stack([records[place].new[:, plan.order] for place, plan in chosen], axis=1)
-            for (place, plan), gain in zip(chosen, two_sided_gains(past, new, points, bets), strict=True):
+            empty = cells - np.array([plan.order.size for _, plan in chosen])
+            past, new = np.zeros((2, 2, len(chosen), cells), np.int64)
+            for row, (place, plan) in enumerate(chosen):
+                past[:, row, empty[row] :] = plan.ordered
+                new[:, row, empty[row] :] = records[place].new[:, plan.order]
+            for (place, plan), gain in zip(chosen, two_sided_gains(past, new, points, bets, empty), strict=True):
                 gains[place][plan.name] = gain
     if (points.delta == 0.0).any():
         for place, record in enumerate(records):
@@ -270,10 +276,11 @@ class Choice:
     growth_bet: Floats  # the bet that would grow fastest if the past were the truth
 
 
-def choose_events(past: Counts, points: Points) -> Choice:
+def choose_events(past: Counts, points: Points, empty: NDArray[np.intp] | None = None) -> Choice:
     """Pick R and L from the past: the sets with the largest estimated advantage in standard errors.
 
-    ``past`` has shape (2, orders, cells), each row in an order of its own in which D grows heavier.
+    ``past`` has shape (2, orders, cells), each row in an order of its own in which D grows heavier, after as many cells that
+    are none as ``empty`` says.
     """
     totals = past.sum(axis=2)
     heavy, light = _tails(past)
@@ -284,6 +291,10 @@ def choose_events(past: Counts, points: Points) -> Choice:
     p, q = heavy[:, :, None, :], light[:, :, None, :]
     spread = p * (1.0 - p) + (c * c)[:, None] * (q * (1.0 - q))
     score = (p - c[:, None] * q - points.delta[:, None]) / np.sqrt(spread)
+    if empty is not None and empty.any():
+        none = np.arange(past.shape[2]) < empty[:, None]  # L grows from the first cell on, R from the last
+        np.copyto(score[0], -np.inf, where=none[:, None, ::-1])
+        np.copyto(score[1], -np.inf, where=none[:, None])
     best = score.argmax(axis=3)
     score = score.max(axis=3) * root - SHRINKAGE
     side, row = np.arange(2)[:, None, None], np.arange(past.shape[1])[:, None]
@@ -337,9 +348,11 @@ def plug_in_epsilon(past: Counts, delta: float) -> tuple[float, float]:
     return math.log(float(low[place])), math.log(high)
 
 
-def two_sided_gains(past: Counts, new: Counts, points: Points, bets: Bets) -> Floats:
+def two_sided_gains(
+    past: Counts, new: Counts, points: Points, bets: Bets, empty: NDArray[np.intp] | None = None
+) -> Floats:
     """Log-gains, shape (orders, points, bet sizes)."""
-    choice = choose_events(past, points)
+    choice = choose_events(past, points, empty)
     w_right, w_left = choice.right_weight, choice.left_weight
     right, left = w_right > 0.0, w_left > 0.0
     heavy, light = _tails(new)

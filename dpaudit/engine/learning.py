@@ -213,7 +213,7 @@ def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Coun
     of_d, of_neighbour = sides
     rows = len(of_d)
     resolution = _resolution(rows)
-    codes = np.unique(np.concatenate([of_d.codes, of_neighbour.codes]))
+    codes = np.unique(np.concatenate([of_d.structures.values, of_neighbour.structures.values]))
     table = Table(codes if codes.size <= MOST_STRUCTURES else _frequent_structures(sides))
     width = max(of_d.values.shape[1], of_neighbour.values.shape[1])
     views: list[View] = []
@@ -259,7 +259,11 @@ def _few_outputs(records: RecordView, sides: Sides) -> bool:
 
 
 def _line_of(sides: Sides, code: np.uint64, resolution: int) -> Line | None:
-    values = [batch.values[batch.codes == code, 0] for batch in sides if batch.values.shape[1]]
+    values = [
+        batch.values[slice(None) if batch.is_all(code) else batch.codes == code, 0]
+        for batch in sides
+        if batch.values.shape[1]
+    ]
     pooled = np.concatenate(values) if values else np.empty(0)
     numeric = any(OPEN in batch.labels.get(int(code), "") for batch in sides)
     return line_from(pooled, resolution=resolution) if numeric else None

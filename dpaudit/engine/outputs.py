@@ -29,7 +29,10 @@ LABEL_LENGTH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A batch of outputs: a structure code each, and their numbers (absent ones are NaN; the code tells them apart)."""
+    """A batch of outputs: a structure code each, and their numbers (absent ones are NaN; the code tells them apart).
+
+    Integers that encoding counted stay integers until some are selected.
+    """
 
     codes: Codes
     values: Floats
@@ -41,11 +44,11 @@ class Encoded:
 
     def head(self, count: int) -> Encoded:
         """The first ``count`` outputs, copied so that the rest can be freed."""
-        return Encoded(self.codes[:count].copy(), self.values[:count].copy(order="K"), self.labels)
+        return Encoded(self.codes[:count].copy(), self.values[:count].astype(np.float64, order="K"), self.labels)
 
     def rows(self, index: Any) -> Encoded:
         """A selection of the outputs."""
-        return Encoded(self.codes[index], self.values[index], self.labels)
+        return Encoded(self.codes[index], self.values[index].astype(np.float64, order="K", copy=False), self.labels)
 
     @property
     def uniform(self) -> bool:
@@ -90,10 +93,12 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
     """
     outputs = unwrapped(outputs)
     if isinstance(outputs, np.ndarray):
+        counted = _counted(outputs)
+        if counted is not None:
+            return _uniform(array_label(outputs.dtype, ()), outputs[:, None], counted)
         found = numeric(outputs)
         if found is not None:
-            label = array_label(outputs.dtype, outputs.shape[1:])
-            return _exact(found, label, _counted(outputs))
+            return _exact(found, array_label(outputs.dtype, outputs.shape[1:]))
         words = _words(outputs)
         if words is not None:
             return words
@@ -144,19 +149,21 @@ def _words(array: NDArray[Any]) -> Encoded | None:
     flat = array.reshape(array.shape[0], -1)
     if array.dtype.kind not in "US" or not flat.size:
         return None
-    place, first = _alike(flat)
-    labels, leaves = zip(*(read(array[index]) for index in first), strict=True)
+    number, row = _alike(flat)
+    used = np.flatnonzero(row >= 0)
+    labels, leaves = zip(*(read(array[index]) for index in row[used]), strict=True)
     if any(leaves):
         return None  # words with numbers in them
-    codes = np.array([digest(label) for label in labels], dtype=np.uint64)
-    named = {int(code): shortened(label) for code, label in zip(codes, labels, strict=True)}
-    counts = np.bincount(place, minlength=codes.size)
-    return Encoded(codes[place], np.empty((len(flat), 0)), named, Ascending.counted(codes, counts))
+    codes = np.zeros(row.size, dtype=np.uint64)
+    codes[used] = [digest(label) for label in labels]
+    named = {int(code): shortened(label) for code, label in zip(codes[used], labels, strict=True)}
+    counts = np.bincount(number, minlength=row.size)
+    return Encoded(codes[number], np.empty((len(flat), 0)), named, Ascending.counted(codes[used], counts[used]))
 
 
 def _counted(array: NDArray[Any]) -> Ascending | None:
-    """Integers of a small range, counted without a sort."""
-    if array.ndim != 1 or array.dtype.kind not in "iu" or not array.size:
+    """Many integers of a small range, counted without a sort."""
+    if array.ndim != 1 or array.dtype.kind not in "iu" or array.size < WORTH_A_TABLE:
         return None
     low, high = int(array.min()), int(array.max())
     if high - low >= SLOTS or max(high, -low) > EXACT_INTEGER:
@@ -169,7 +176,7 @@ def _counted(array: NDArray[Any]) -> Ascending | None:
 
 
 def _alike(words: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Number the distinct rows of words: the number of each row, and one row for each number."""
+    """Number the distinct rows of words: the number of each row, and one row for each number (-1 for those not used)."""
     words = np.ascontiguousarray(words)
     keys = _row_keys(words.view(np.uint8).reshape(len(words), -1))
     # Few words differ in some bits of their keys, so that a table finds them without sorting.
@@ -179,9 +186,8 @@ def _alike(words: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
             slot &= SLOTS - 1
         row = np.full(SLOTS, -1)
         row[slot] = np.arange(len(words))
-        if (keys == np.take(keys[row], slot)).all():
-            used = row >= 0
-            return np.take(np.cumsum(used) - 1, slot), row[used]
+        if (keys == keys[row][slot]).all():
+            return slot, row
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
     return place.reshape(-1), first
 
@@ -250,10 +256,10 @@ def _uniform(label: str, values: Floats, counted: Ascending | None = None) -> En
     return Encoded(codes, values, {code: label}, counted)
 
 
-def _exact(found: Numerals, label: str, counted: Ascending | None = None) -> Encoded:
+def _exact(found: Numerals, label: str) -> Encoded:
     """Rows of numbers; those that floats do not hold have another structure, with what is left over in more columns."""
     if found.rest is None:
-        return _uniform(label, found.near, counted)
+        return _uniform(label, found.near)
     more = np.asarray(found.rest.any(axis=1))
     codes = np.array([digest(label), digest(with_rest(label))], np.uint64)[more.astype(np.intp)]
     values = np.concatenate([found.near, np.where(more[:, None], found.rest, np.nan)], axis=1)

@@ -126,9 +126,12 @@ class Raster:
         bins = bins[(bins > FIRST_BIN) & (bins < FIRST_BIN + BINS)]
         if bins.size < KEPT_CUTS * edges.size:
             return None
-        # The smallest float in each bin, by bisection over floats in their order.
-        below, above = (np.full(bins.size, _rank(np.float64(end))) for end in (LOWEST, -LOWEST))
+        # The smallest float in each bin, by bisection over floats in their order, most likely close to where it should be.
+        width = 1.0 / scale
+        below, above = (_rank(low + width * (bins - FIRST_BIN + off)) for off in (-1.0, 1.0))
         with np.errstate(over="ignore"):
+            below = np.where(raster.place(_unrank(below)) < bins, below, _rank(np.float64(LOWEST)))
+            above = np.where(raster.place(_unrank(above)) >= bins, above, _rank(np.float64(-LOWEST)))
             while (below + 1 < above).any():
                 middle = (below >> 1) + (above >> 1) + (below & above & 1)  # their difference may overflow
                 inside = raster.place(_unrank(middle)) >= bins
@@ -136,10 +139,10 @@ class Raster:
         return cls(scale, shift, np.concatenate(([0], bins - FIRST_BIN)).astype(np.intp)), _unrank(above)
 
 
-def _rank(value: np.float64) -> int:
-    """The place of a float among all floats in ascending order."""
-    bits = int(np.array(value).view(np.int64))
-    return bits if bits >= 0 else -(bits & 0x7FFFFFFFFFFFFFFF)
+def _rank(values: np.float64 | Floats) -> NDArray[np.int64]:
+    """The places of floats among all floats in ascending order."""
+    bits = np.asarray(values).view(np.int64)
+    return np.where(bits >= 0, bits, -(bits & 0x7FFFFFFFFFFFFFFF))
 
 
 def _unrank(rank: NDArray[np.int64]) -> Floats:
@@ -160,17 +163,21 @@ class Line:
 
     def count(self, ascending: Ascending) -> Counts:
         """Count a sorted sample."""
-        size = ascending.size
-        last = ascending.values[-1:]
-        numbers = ascending.below(np.array([np.nan])) if np.isnan(last).any() else [size]
-        return np.diff(np.concatenate(([0], ascending.below(self.cuts), numbers, [size])))
+        below = np.zeros(self.cells + 1, np.int64)
+        below[1:-2] = ascending.below(self.cuts)
+        below[-2:] = ascending.size
+        if np.isnan(ascending.values[-1:]).any():
+            below[-2] = ascending.below(np.array([np.nan]))[0]
+        return below[1:] - below[:-1]
 
     def tally(self, values: Floats) -> Counts:
         """Count values in any order."""
         inside = None if self.raster is None else self.raster.count(values)
         if inside is None:
             return self.count(Ascending(np.sort(values)))
-        return np.concatenate(([0], inside, [0, 0]))
+        counts = np.zeros(self.cells, np.int64)
+        counts[1:-2] = inside
+        return counts
 
     def describe(self, cells: NDArray[np.bool_], name: str = "output") -> list[str]:
         """The selected cells as conditions on ``name``, neighbouring cells joined."""
@@ -219,7 +226,7 @@ def line_from(pooled: Floats, *, resolution: int) -> Line:
         depth = int(np.log2(max(rest.size / cells / FEWEST_PER_TAIL_CELL, 1.0)))
         tails = 0.5 ** np.arange(1, depth + 1) / cells
         levels = np.concatenate([levels, tails, 1.0 - tails])
-    edges = np.quantile(rest, levels) if levels.size else np.empty(0)
+    edges = _quantiles(rest, levels)
     if not atoms.size and rest.size >= WORTH_A_RASTER:
         rastered = Raster.under(edges, float(rest[0]), float(rest[-1]))
         if rastered is not None:
@@ -228,6 +235,17 @@ def line_from(pooled: Floats, *, resolution: int) -> Line:
     with np.errstate(over="ignore"):  # beyond the largest float is infinity, which is a cut already
         cuts = np.concatenate([[LOWEST, np.inf], edges, atoms, np.nextafter(atoms, np.inf)])
     return Line(np.unique(cuts))
+
+
+def _quantiles(ascending: Floats, levels: Floats) -> Floats:
+    """Quantiles of a sorted sample, by linear interpolation; numpy's own would sort it again."""
+    if not levels.size:
+        return np.empty(0)
+    place = levels * (ascending.size - 1)
+    below = place.astype(np.intp)
+    low, high = ascending[below], ascending[np.minimum(below + 1, ascending.size - 1)]
+    share = place - below
+    return np.asarray(low * (1.0 - share) + high * share)  # the difference of the two may overflow
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,8 @@ HEADLINE = 0.1
 SPREADS = 1.3  # one-sided 90 %
 EXPERTS = 4
 MOST = 100.0  # beyond it nothing is said to be detectable
+RUNGS = 32  # into which what is left between two bounds is cut,
+REFINEMENTS = 3  # so often; what is told errs upwards
 LEARNING = 0.7  # share of the outputs that bets are effectively placed on: the rest goes into finding the event
 
 
@@ -38,10 +40,13 @@ def detectable_epsilon(
     high = np.full(mass.size, max(2.0 * float(points.epsilon.max()), 1.0))
     while (missed := (_margin(points, bets, mass, high, LEARNING * per_side) < needed) & (high <= MOST)).any():
         high[missed] *= 2.0
-    for _ in range(24):
-        middle = 0.5 * (low + high)
-        missed = _margin(points, bets, mass, middle, LEARNING * per_side) < needed
-        low, high = np.where(missed, middle, low), np.where(missed, high, middle)
+    column = np.arange(mass.size)
+    for _ in range(REFINEMENTS):
+        rungs = low + (high - low) * np.arange(RUNGS + 1)[:, None] / RUNGS
+        margin = _margin(points, bets, np.tile(mass, RUNGS - 1), rungs[1:-1].ravel(), LEARNING * per_side)
+        found = np.concatenate([margin.reshape(RUNGS - 1, -1) >= needed, np.ones((1, mass.size), bool)])
+        first = found.argmax(axis=0)
+        low, high = rungs[first, column], rungs[first + 1, column]
     return {m: float(value) if value <= MOST else math.inf for m, value in zip(MASSES, high, strict=True)}
 
 

@@ -56,6 +56,7 @@ PROPOSALS = 3  # so many at a time
 FROM_ZERO = 0.1  # what must be detectable where the claim is epsilon = 0
 IMPATIENCE = 5  # interrupts of a conclusion that takes milliseconds, after which there is none
 TYPES_NUMBER = 6_000_000  # names a seed
+LAST_ROUND = 0.8  # of what is left; a round as large takes the rest too
 MEANT_FOR_A_PAIR = 400  # samples below which a further pair in the pool is not worth its share
 
 
@@ -214,16 +215,17 @@ class Run:
 
     def _loop(self) -> StoppedBy:
         options = self.options
+        stop_at = math.inf if self.campaign.for_bound else self.log_threshold
         with Progress(self.name, options.samples, self.log_threshold, wanted=options.progress) as progress, self.crew:
             while True:
                 if self.drawn >= self.propose_at:
                     self._propose()
                 spent = self.drawn / options.samples
                 candidate, leading = self.campaign.next_candidate(spent)
-                size = min(
-                    candidate.next_size(leading=leading, for_bound=self.campaign.for_bound),
-                    (options.samples - self.drawn) // 2,
-                )
+                left = (options.samples - self.drawn) // 2
+                size = candidate.next_size(leading=leading, log_threshold=stop_at)
+                if size > LAST_ROUND * left:
+                    size = left
                 if size < 1:
                     return StoppedBy.SAMPLES
                 self.sampled = candidate

@@ -34,7 +34,7 @@ from dpaudit.values import fingerprint
 Counts: TypeAlias = NDArray[np.int64]
 
 LARGEST_BLOCK = 65_536  # outputs drawn at once: what bounds the memory
-TOGETHER = 4096  # outputs of a block below which the blocks of a task are counted together
+TOGETHER = 8192  # outputs of a block below which the blocks of a task are counted together
 ALL_LEARNED = 1024  # outputs of a block below which all are learned from
 SIGNED = 32
 COMMON_SEED = (4, 0)  # from which all processes draw once, to see whether they draw alike
@@ -43,6 +43,7 @@ CHANGED_INPUT = (
     "before sorting, popping or assigning."
 )
 LOOK_EVERY = 32  # blocks, in one of which exact repeats are looked for
+LOOKED_AT = 16_384  # its first outputs: looking is sorting
 FEWEST_BLOCKS = 16  # a round is cut at least this fine, so that a stop in its middle loses little,
 LEAST_CALL = 256  # but calls that make many outputs have a cost of their own: without a deadline they make so many
 
@@ -255,8 +256,7 @@ def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[i
     """
     _keep_memory()
     done: list[BlockPair] = []
-    small: list[tuple[Outputs, Outputs]] = []
-    sizes: list[int] = []
+    small: list[tuple[int, Outputs, Outputs]] = []
     drawing = 0.0
     cause: BaseException | None = None
     seeds = BlockSeeds(task.entropy, task.key)
@@ -274,8 +274,7 @@ def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[i
                 sides.append(outputs if size < TOGETHER else _count(task, [outputs], [size], look=look))
                 del outputs  # the next block is drawn into the same memory
             if size < TOGETHER:
-                small.append((sides[0], sides[1]))
-                sizes.append(size)
+                small.append((size, sides[0], sides[1]))  # in one step: an interrupt may come after any
             else:
                 now = time.perf_counter()
                 done.append(_paired(size, sides, (drawing, now - begin)))
@@ -284,7 +283,8 @@ def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[i
     except (KeyboardInterrupt, TimedOut, BatchRaised, OutOfTime) as error:
         cause = error.with_traceback(None)  # its frames would keep a suspended mechanism, and its locks, alive
     if small:
-        counted = [_count(task, outputs, sizes, look=True) for outputs in zip(*small, strict=True)]
+        sizes, *outputs_of = zip(*small, strict=True)
+        counted = [_count(task, outputs, sizes, look=True) for outputs in outputs_of]
         done.append(_paired(sum(sizes), counted, (drawing, time.perf_counter() - begin)))
     return Ended(tuple(done), cause)
 
@@ -316,9 +316,11 @@ def _count(task: Task, blocks: Sequence[Outputs], sizes: Sequence[int], *, look:
     repeats: list[tuple[Any, int, str]] = []
     if sizes[0] >= ALL_LEARNED:
         for view in task.views:
-            # Where nothing repeated so far, looking costs a sort that counting does without: one large block in a few.
-            if isinstance(view, RecordView) and (view.table.keys.size or look):
+            # Where nothing repeated so far, looking costs a sort that counting does without: a part of one block in a few.
+            if isinstance(view, RecordView) and view.table.keys.size:
                 repeats.extend(view.unknown(prepared))
+            elif isinstance(view, RecordView) and look:
+                repeats.extend(view.unknown(Block(batch.rows(slice(LOOKED_AT)))))
     counts = tuple(view.study(prepared) if isinstance(view, ScoreView) else view.count(prepared) for view in task.views)
     return OneSide(counts, _heads(batch, sizes, task.keep), tuple(repeats), _signature(batch) if task.signed else None)
 

@@ -39,11 +39,14 @@ from dpaudit.neighbours import Pair
 FIRST_ROUND = 100  # outputs of each side that are only learned from
 SMALLEST_ROUND = 50
 GROWTH = 0.2  # a round adds this share to what a pair has seen, while a stop may be near:
-FEW = 1000  # outputs, or
+FEW = 300  # outputs, or
+EARLY = 1000  # outputs with some gain, or
 HOPEFUL = 1.0  # log-wealth;
 LARGE = 50_000  # outputs, after which a stop a little late matters less than many rounds;
 LATE_GROWTH = 0.5  # this share otherwise, because rounds have a cost of their own,
 HOPELESS_GROWTH = 1.0  # and this one where nothing was won yet
+OF_MISSING = 0.5  # at most this share of what seems to be missing is drawn at once,
+LEAST_GROWTH = 0.05  # or this one of what was seen
 RESERVED = 0.25  # of the capital, for pairs proposed while the audit runs
 LEADERS_SHARE = 3  # outputs of the leading pair for each output of all others
 EXPLORE = 0.3
@@ -77,18 +80,22 @@ class Candidate:
         """Outputs of each side settled so far."""
         return self.learner.seen
 
-    def next_size(self, *, leading: bool, for_bound: bool = False) -> int:
+    def next_size(self, *, leading: bool, log_threshold: float = math.inf) -> int:
         """Outputs of each side in its next round.
 
-        A pair that is only explored needs no fine stopping, and a bound no stopping at all, but bets that learn on the way.
+        A pair that is only explored needs no fine stopping, and a bound (whose threshold is infinite) no stopping at all,
+        but bets that learn on the way. Evidence grows about evenly, so what was won tells how many outputs are missing.
         """
         if not self.rounds:
             return FIRST_ROUND
         hopeful = self.log_wealth > HOPEFUL
-        if leading and (self.seen < FEW or (hopeful and self.seen < LARGE)):
+        near = self.seen < FEW or (self.log_wealth > 0.0 and self.seen < EARLY) or (hopeful and self.seen < LARGE)
+        if leading and near:
             growth = GROWTH
         else:
-            growth = LATE_GROWTH if for_bound or hopeful or not leading else HOPELESS_GROWTH
+            growth = LATE_GROWTH if log_threshold == math.inf or hopeful or not leading else HOPELESS_GROWTH
+        if leading and hopeful:
+            growth = min(growth, max(OF_MISSING * (log_threshold / self.log_wealth - 1.0), LEAST_GROWTH))
         return max(SMALLEST_ROUND, math.ceil(growth * max(self.learner.counted(), self.seen // 16)))
 
     def index(self, points: Points, *, bound: bool) -> tuple[float, float]:

@@ -69,7 +69,7 @@ class Looker:
         candidate = campaign.candidates[0]
         spent = 0
         while True:
-            size = min(candidate.next_size(leading=True), (samples - spent) // 2)
+            size = min(candidate.next_size(leading=True, log_threshold=log_threshold), (samples - spent) // 2)
             if size < 1:
                 return None
             learner = candidate.learner

@@ -105,7 +105,9 @@ class ValueView:
         """Count by structure; one structure, the usual case, needs a single sort."""
         batch = block.batch
         if len(self.lines) == 1 and self.lines[0] is not None and batch.is_all(self.codes.keys[0]):
-            return np.append(block.tally(self.lines[0]), 0)
+            counts = np.zeros(self.cells, np.int64)
+            counts[:-1] = block.tally(self.lines[0])
+            return counts
         parts: list[Counts] = []
         known = 0
         if batch.uniform and len(batch):

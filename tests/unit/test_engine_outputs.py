@@ -25,17 +25,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpaudit
-from dpaudit.engine.outputs import Encoded, digest, encode, numbers, record_keys, stack, structure
+from dpaudit.engine.outputs import WORTH_A_TABLE, Encoded, digest, encode, numbers, record_keys, stack, structure
 from dpaudit.engine.partition import Ascending
 from dpaudit.mechanism import Raised
 
 
 @given(st.lists(st.integers(-100, 100), min_size=1, max_size=300), st.sampled_from([np.int8, np.int64, np.float64]))
+@settings(max_examples=50)
 def test_integers_are_counted_as_they_would_be_sorted(values: list[int], dtype: Any) -> None:
-    array = np.array(values, dtype=dtype)
-    batch = encode(array)
+    array = np.resize(np.array(values, dtype=dtype), WORTH_A_TABLE)
+    batch, few = encode(array), encode(array[:100])
     assert (batch.counted is None) == (dtype is np.float64)
+    assert few.counted is None
     check_counted(batch, batch.values[:, 0])
+    for selected in (batch.head(100), batch.rows(slice(100))):
+        assert selected.values.dtype == np.float64
+        np.testing.assert_array_equal(selected.values, few.values)
+        np.testing.assert_array_equal(record_keys(selected), record_keys(few))
+    np.testing.assert_array_equal(record_keys(batch)[:100], record_keys(few))
 
 
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=12), st.integers(0, 9), st.sampled_from([1, 50, 9000]))
