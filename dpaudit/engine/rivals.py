@@ -76,6 +76,8 @@ def relative_to_recent(before: Times, now: Times) -> Floats:
     >>> relative_to_recent(np.full(40, 100), np.array([100, 300])).tolist()
     [1.0, 3.0]
     """
+    if not now.size:  # interrupted before the first call of a block
+        return np.zeros(0)
     line = np.concatenate([before[-RECENT:], now]).astype(np.float64)
     line = np.concatenate([np.full(RECENT - min(before.size, RECENT), np.nan), line])
     windows = np.lib.stride_tricks.sliding_window_view(line[:-1], RECENT)

@@ -47,6 +47,7 @@ FROM_ZERO = 0.1
 EQUALITY = Points.of([(0.0, 0.0)])
 NOISE_NUMBER, COIN_NUMBER = 6_000_000, 6_000_001  # names of the seeds
 
+INTERRUPTED = "Interrupted; this is the result so far."
 LIMITS = (
     "Timing stands outside the promises of the other channels: a clock cannot be replayed, so the result is not reproducible, "
     "only one process is used, and alpha holds for the labels (fair coins) and a machine that treats equal data alike, which "
@@ -137,7 +138,7 @@ class TimingRun:
                 if self.refuted and options.until == "violation":
                     return StoppedBy.VIOLATION
                 if timed.cause is not None:
-                    self.messages.append("Interrupted; this is the result so far.")
+                    self.messages.append(INTERRUPTED)
                     return StoppedBy.INTERRUPT
                 if self.deadline is not None and time.monotonic() >= self.deadline:
                     return StoppedBy.SECONDS
@@ -211,7 +212,10 @@ class TimingRun:
         event = threshold_event(leader.comparison.labels, leader.comparison.nanoseconds, self.points)
         outputs = describe_times(leader.pair, leader.comparison.labels, leader.comparison.nanoseconds, event)
         if verdict is Verdict.VIOLATION and event is not None:
-            witness, outputs = self._witness(leader)
+            witness, outputs, interrupted = self._witness(leader)
+            if interrupted:
+                self.messages.append(INTERRUPTED)
+                stopped_by = StoppedBy.INTERRUPT
         return Result(
             name=self.name,
             claim=self.claim,
@@ -268,8 +272,8 @@ class TimingRun:
             return Verdict.INCONCLUSIVE
         return Verdict.NO_VIOLATION_FOUND
 
-    def _witness(self, leader: Rival) -> tuple[Witness | None, dict[str, Any]]:
-        """Measure again on fresh calls, and see whether they refute the claim by themselves."""
+    def _witness(self, leader: Rival) -> tuple[Witness | None, dict[str, Any], bool]:
+        """Measure again on fresh calls, see whether they refute the claim by themselves, and whether it was interrupted."""
         fresh = Stream(LabelWealth(self.points, self.bets))
         best, cause = 0.0, None
         least = max(leader.comparison.seen, 4 * FIRST_BLOCK)
@@ -283,7 +287,7 @@ class TimingRun:
             best, cause = max(best, fresh.log_wealth), timed.cause
         event = threshold_event(leader.comparison.labels, leader.comparison.nanoseconds, self.points)
         if event is None or not 0 < int(fresh.labels.sum()) < fresh.labels.size:
-            return None, {}
+            return None, {}, cause is not None
         outputs = describe_times(leader.pair, fresh.labels, fresh.nanoseconds, event)
         witness = timing_witness(
             leader.pair,
@@ -296,7 +300,7 @@ class TimingRun:
             seed=self.entropy,
             origin=self.source,
         )
-        return witness, outputs
+        return witness, outputs, cause is not None
 
 
 def _check_options(claim: Claim, neighbours: Neighbours, options: Options) -> None:

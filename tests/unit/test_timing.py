@@ -23,7 +23,7 @@ from dpaudit.engine.family import points_of
 from dpaudit.engine.labels import LabelWealth, Settled, label_gains, lower_bound
 from dpaudit.engine.result import StoppedBy
 from dpaudit.engine.rivals import RECENT, counts_of, cuts_of, relative_to_recent
-from dpaudit.engine.timing import LIMITS
+from dpaudit.engine.timing import LIMITS, TimingRun
 from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.report.document import Document, Entry
 
@@ -346,6 +346,43 @@ def test_a_violation_is_an_ordinary_result(tmp_path):
     shown = subprocess.run([sys.executable, path], capture_output=True, text=True, check=True)
     assert "event on data:" in shown.stdout
     assert "log-ratio" in shown.stdout
+
+
+def test_an_interrupt_while_the_witness_is_measured_is_told(monkeypatch):
+    measuring = False
+
+    def mechanism(data, rng):
+        if measuring:
+            raise KeyboardInterrupt
+        return spin(data, rng)
+
+    def measure(run, leader, measured=TimingRun._witness):
+        nonlocal measuring
+        measuring = True
+        return measured(run, leader)
+
+    monkeypatch.setattr(TimingRun, "_witness", measure)
+    result = dpaudit.audit(dpaudit.per_release(mechanism), dpaudit.PureDP(1.0), PAIR, channel="timing", samples=20_000)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.stopped_by is StoppedBy.INTERRUPT
+    assert result.witness is None
+    assert "Interrupted; this is the result so far." in result.messages
+
+
+@pytest.mark.parametrize("complete", [400, 601, 777])  # of calls, warming up included
+def test_an_interrupt_at_any_call_gives_a_result(complete):
+    calls = 0
+
+    def mechanism(data, rng):
+        nonlocal calls
+        calls += 1
+        if calls > complete:
+            raise KeyboardInterrupt
+        return rng.laplace()
+
+    result = dpaudit.audit(dpaudit.per_release(mechanism), dpaudit.PureDP(1.0), PAIR, channel="timing", samples=20_000)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.stopped_by is StoppedBy.INTERRUPT
 
 
 def test_time_is_up():
