@@ -55,6 +55,10 @@ class Suite:
     def run_apart(self, *words: str) -> pytest.RunResult:
         return self.pytester.runpytest_subprocess(*PLUGIN, "-p", "no:cacheprovider", *words)
 
+    def interrupted(self, *words: str) -> pytest.HookRecorder:
+        """A run that ends by Ctrl-C, which is not passed on to the run outside."""
+        return self.pytester.inline_run(*PLUGIN, "-p", "no:cacheprovider", *words, no_reraise_ctrlc=True)
+
 
 @pytest.fixture
 def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> Iterator[Suite]:
