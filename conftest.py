@@ -1,10 +1,14 @@
 """Settings of this repository's own tests."""
 
+import os
 import signal
 
 from hypothesis import settings
 
 pytest_plugins = ["pytester"]
+
+# There is a worker for every core already: threads of the linear algebra would only wait for each other, at full speed.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 # Tests that find something new on a Tuesday help nobody to bisect; searching longer is for the benchmarks.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
