@@ -183,7 +183,8 @@ def test_events_read_as_they_count(make: Maker) -> None:
     if expression:
         names: dict[str, Any] = {"number": number, "numbers": numbers, "structure": structure}
         exec(definitions, names)
-        said = [bool(eval(expression, names, {"output": output})) for output in outputs]
+        compiled = compile(expression, "event", "eval")
+        said = [bool(eval(compiled, names, {"output": output})) for output in outputs]
         assert said == inside, (str(event), expression)
 
 
