@@ -54,6 +54,7 @@ FOLLOWED = 0.5  # share of the capital that follows the leader,
 FOLLOWED_FOR_BOUND = 0.9  # and where a bound is wanted
 LEARN = 0.03  # share of the budget after which a bound on a single pair starts afresh, its experts having learned
 CONVINCING = 3.0  # log-wealth of a pair
+CAUTION = 2.0  # standard errors: more than chance shows, or pairs sampled little would always seem to lead
 DOUBT = 3.0  # standard errors: a pair that was unlucky at first is looked at again
 HOPE = 10.0  # doubt about the epsilon of a pair after one output, for events of a few percent
 ANCHORS_AT_ONCE = 12
@@ -101,7 +102,7 @@ class Candidate:
     def index(self, points: Points, *, bound: bool) -> tuple[float, float]:
         """Lower and upper confidence index of the pair, computed anew only after a round.
 
-        To refute the claim: the best advantage seen, in standard deviations of one output, less 1 and plus
+        To refute the claim: the best advantage seen, in standard deviations of one output, less ``CAUTION`` and plus
         ``DOUBT`` standard errors. For the best bound: a cautious and a hopeful guess of its epsilon.
         """
         if self._index is None:
@@ -115,7 +116,7 @@ class Candidate:
                     choice = choose_events(plan.ordered[:, None], points)
                     best = max(float(choice.right_score.max()), float(choice.left_score.max()))
                     n = float(plan.ordered.sum(axis=1).min())
-                    guess = ((best - 1.0) / math.sqrt(n), (best + DOUBT) / math.sqrt(n))
+                    guess = ((best - CAUTION) / math.sqrt(n), (best + DOUBT) / math.sqrt(n))
                 low, high = max(low, guess[0]), max(high, guess[1])
             # Rare events, where epsilon is largest, show late: doubt is for all events, not for the best one so far.
             self._index = (low, max(high, 0.0) + HOPE / math.sqrt(self.seen) if bound else high)
