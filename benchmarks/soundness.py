@@ -1,10 +1,10 @@
 """False alarms, and lower bounds above the truth, among many audits of mechanisms that keep their claim with equality.
 
-Every audit runs to the end of its budget, all looks included: wealth that once passed the threshold counts, and so does
-the best bound of all looks. Then what is drawn does not depend on alpha, and neither does the wealth; the threshold
-rises as alpha falls. So an audit that raises no alarm at the largest alpha raises none at a smaller one, and its bound at
-a smaller alpha is no larger: only the audits with something to tell are run again at the smaller ones. Every hundredth
-is run at all of them anyway, and must agree.
+Audits are run in both ways, all looks included: until a violation, and to the end of the budget, where wealth that once
+passed the threshold counts and so does the best bound of all looks. In the latter what is drawn does not depend on alpha,
+and neither does the wealth; the threshold rises as alpha falls. So an audit that raises no alarm at the largest alpha
+raises none at a smaller one, and its bound at a smaller alpha is no larger: only the audits with something to tell are
+run again at the smaller ones. Every hundredth is run at all of them anyway, and must agree.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ ALPHAS = (0.1, 0.05, 0.01)
 CONFIDENCE = 0.999
 AT_A_TIME = 20
 CHECK_EVERY = 100
-WHERE = ("given", "searched")
+WAYS = (("given", "violation"), ("given", "budget"), ("searched", "budget"))  # pairs, and until when
 KINDS = ("alarms", "epsilon above", "parameter above")
 
 
-def events(tight: Tight, where: str, seed: int, samples: int, alpha: float) -> tuple[frozenset[str], Any]:
+def events(tight: Tight, way: tuple[str, str], seed: int, samples: int, alpha: float) -> tuple[frozenset[str], Any]:
     """What must be rare that happened in one audit, and the course of its wealth."""
     result = dpaudit.audit(
         tight.mechanism,
         tight.claim,
-        tight.everywhere() if tight.everywhere and where == "searched" else tight.pairs,
-        samples=samples, alpha=alpha, seed=seed, until="budget", shrink=False,
+        tight.everywhere() if tight.everywhere and way[0] == "searched" else tight.pairs,
+        samples=samples, alpha=alpha, seed=seed, until=way[1], shrink=False,
     )  # fmt: skip
     happened = {
         "alarms": result.verdict is Verdict.VIOLATION,
@@ -43,24 +43,26 @@ def events(tight: Tight, where: str, seed: int, samples: int, alpha: float) -> t
     return frozenset(kind for kind, true in happened.items() if true), result.trajectory
 
 
-def one_audit(tight: Tight, where: str, seed: int, samples: int) -> list[tuple[str, float]]:
+def one_audit(tight: Tight, way: tuple[str, str], seed: int, samples: int) -> list[tuple[str, float]]:
     """The rare events of one seed, each with the alpha at which it happened."""
-    first, course = events(tight, where, seed, samples, ALPHAS[0])
+    if way[1] == "violation":  # rounds are finer where the threshold is near
+        return [(kind, alpha) for alpha in ALPHAS for kind in events(tight, way, seed, samples, alpha)[0]]
+    first, course = events(tight, way, seed, samples, ALPHAS[0])
     seen = [(kind, ALPHAS[0]) for kind in first]
     if first or seed % CHECK_EVERY == 0:
         for alpha in ALPHAS[1:]:
-            now, again = events(tight, where, seed, samples, alpha)
+            now, again = events(tight, way, seed, samples, alpha)
             if again != course or not now <= first:
                 raise AssertionError(f"{tight.name}, seed {seed}: the course of an audit depends on alpha={alpha}")
             seen += [(kind, alpha) for kind in now]
     return seen
 
 
-def several(task: tuple[int, str, Sequence[int], int]) -> Counter[tuple[str, float]]:
+def several(task: tuple[int, tuple[str, str], Sequence[int], int]) -> Counter[tuple[str, float]]:
     """Counts over the seeds of one task."""
-    number, where, seeds, samples = task
+    number, way, seeds, samples = task
     tight = tight_mechanisms()[number]
-    return Counter(itertools.chain.from_iterable(one_audit(tight, where, seed, samples) for seed in seeds))
+    return Counter(itertools.chain.from_iterable(one_audit(tight, way, seed, samples) for seed in seeds))
 
 
 def interval(count: int, trials: int) -> tuple[float, float]:
@@ -71,31 +73,33 @@ def interval(count: int, trials: int) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def judged(name: str, where: str, alpha: float, audits: int, counts: Counter[tuple[str, float]]) -> Row:
+def judged(name: str, way: tuple[str, str], alpha: float, audits: int, counts: Counter[tuple[str, float]]) -> Row:
     """One row: shares, the interval of the largest, and whether it is compatible with alpha."""
-    row: Row = {"mechanism": name, "pairs": where, "alpha": alpha, "audits": audits}
+    row: Row = {"mechanism": name, "pairs": way[0], "until": way[1], "alpha": alpha, "audits": audits}
     row |= {kind: counts[kind, alpha] for kind in KINDS}
     largest = max(counts[kind, alpha] for kind in KINDS)
     low, high = interval(largest, audits)
     row |= {"share": largest / audits, "low": low, "high": high}
     row["verdict"] = "ok" if largest <= alpha * audits else "within error" if low <= alpha else "ABOVE ALPHA"
     if low > alpha:
-        row["fault"] = f"{name}, pairs {where}: {largest} of {audits} audits at alpha={alpha}, more than chance allows"
+        row["fault"] = (
+            f"{name}, {' until '.join(way)}: {largest} of {audits} audits at alpha={alpha}, more than chance allows"
+        )
     return row
 
 
-def rows(*, audits: int, samples: int, where: Sequence[str], workers: int) -> Iterator[Row]:
-    """Every mechanism, pairs given and searched, at every alpha."""
+def rows(*, audits: int, samples: int, ways: Sequence[tuple[str, str]], workers: int) -> Iterator[Row]:
+    """Every mechanism, in every way, at every alpha."""
     with mapper(workers) as spread:
         for number, tight in enumerate(tight_mechanisms()):
-            for place in where:
-                if place == "searched" and tight.everywhere is None:
+            for way in ways:
+                if way[0] == "searched" and tight.everywhere is None:
                     continue
                 batches = [range(first, min(first + AT_A_TIME, audits)) for first in range(0, audits, AT_A_TIME)]
-                tasks = [(number, place, seeds, samples) for seeds in batches]
+                tasks = [(number, way, seeds, samples) for seeds in batches]
                 counts: Counter[tuple[str, float]] = sum(spread(several, tasks), Counter())
                 for alpha in ALPHAS:
-                    yield judged(tight.name, place, alpha, audits, counts)
+                    yield judged(tight.name, way, alpha, audits, counts)
 
 
 def run(
@@ -110,6 +114,7 @@ def run(
         columns=(
             Column("mechanism", "mechanism", "<28"),
             Column("pairs", "pairs", "<8"),
+            Column("until", "until", "<9"),
             Column("alpha", "alpha", ">5g"),
             Column("alarms", "false alarms"),
             Column("epsilon above", "epsilon_lower > truth"),
@@ -119,5 +124,5 @@ def run(
             Column("high", "to", ">7.4f"),
             Column("verdict", "verdict", "<11"),
         ),
-        rows=rows(audits=audits, samples=samples, where=WHERE[:1] if quick else WHERE, workers=workers),
+        rows=rows(audits=audits, samples=samples, ways=WAYS[:2] if quick else WAYS, workers=workers),
     )

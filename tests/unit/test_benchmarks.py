@@ -189,9 +189,9 @@ def test_rows_print_as_they_come():
 
 def test_more_alarms_than_chance_allows_is_a_fault():
     counts = Counter({("alarms", 0.01): 60, ("epsilon above", 0.1): 150})
-    assert "fault" in soundness.judged("m", "given", 0.01, 2000, counts)
-    assert soundness.judged("m", "given", 0.1, 2000, counts)["verdict"] == "ok"
-    border = soundness.judged("m", "given", 0.01, 2000, Counter({("alarms", 0.01): 25}))
+    assert "fault" in soundness.judged("m", ("given", "budget"), 0.01, 2000, counts)
+    assert soundness.judged("m", ("given", "budget"), 0.1, 2000, counts)["verdict"] == "ok"
+    border = soundness.judged("m", ("given", "budget"), 0.01, 2000, Counter({("alarms", 0.01): 25}))
     assert border["verdict"] == "within error"
     assert "fault" not in border
 
@@ -207,14 +207,15 @@ def test_a_mechanism_that_leaks_is_counted_at_every_alpha():
         everywhere=None,
         epsilon=0.3,
     )
-    seen = Counter(soundness.one_audit(lying, "given", 1, 700))
-    assert seen == Counter({(kind, alpha): 1 for kind in soundness.KINDS for alpha in soundness.ALPHAS})
+    for until in ("violation", "budget"):
+        seen = Counter(soundness.one_audit(lying, ("given", until), 1, 700))
+        assert seen == Counter({(kind, alpha): 1 for kind in soundness.KINDS for alpha in soundness.ALPHAS})
 
 
 def test_an_audit_that_depends_on_alpha_is_noticed(monkeypatch):
     monkeypatch.setattr(soundness, "events", lambda *task: (frozenset({"alarms"}), task[-1]))
     with pytest.raises(AssertionError, match="depends on alpha"):
-        soundness.one_audit(tight_mechanisms()[0], "given", 0, 300)
+        soundness.one_audit(tight_mechanisms()[0], ("given", "budget"), 0, 300)
 
 
 # Detection
