@@ -268,11 +268,13 @@ def fit_linear(of_d: Encoded, of_neighbour: Encoded, *, steps: int = 8) -> Linea
     spread = np.nanmean(np.abs(filled - centre), axis=0)
     spread = np.where(spread > 1e-150, spread, 1.0)
     scaled = np.clip(np.nan_to_num((values - centre) / spread), -5.0, 5.0)
-    weights = np.zeros(scaled.shape[1])
+    width = scaled.shape[1]
+    weights = np.zeros(width)
+    pieces, wanted = _in_pieces(scaled), _in_pieces(target[:, None], pieces_of=width)
     for _ in range(steps):
-        predicted = 1.0 / (1.0 + np.exp(-np.clip(scaled @ weights, -30.0, 30.0)))
-        slope = scaled.T @ (target - predicted) - weights
-        curvature = (scaled * (predicted * (1.0 - predicted))[:, None]).T @ scaled + np.eye(scaled.shape[1])
+        predicted = 1.0 / (1.0 + np.exp(-np.clip(pieces @ weights[:, None], -30.0, 30.0)))
+        slope = (pieces.transpose(0, 2, 1) @ (wanted - predicted)).sum(axis=0)[:, 0] - weights
+        curvature = ((pieces * (predicted * (1.0 - predicted))).transpose(0, 2, 1) @ pieces).sum(axis=0) + np.eye(width)
         step = np.linalg.solve(curvature, slope)
         weights = weights + step
         if np.abs(step).max() < 1e-6:
@@ -281,6 +283,19 @@ def fit_linear(of_d: Encoded, of_neighbour: Encoded, *, steps: int = 8) -> Linea
     if not np.isfinite(weights).all() or not np.abs(weights).any():
         return None
     return Linear(weights, index, float(centre @ weights))
+
+
+def _in_pieces(rows: Floats, pieces_of: int | None = None) -> Floats:
+    """Rows in pieces of equal size, the last filled up with zeros, so small that products of them use one thread.
+
+    On a machine whose cores are all busy, the threads of a product wait for each other, at full speed and for seconds.
+    """
+    width = pieces_of or rows.shape[1]
+    size = max(1, min(8192 // width, 200_000 // width**2))
+    count = -(-len(rows) // size)
+    filled = np.zeros((count * size, rows.shape[1]))
+    filled[: len(rows)] = rows
+    return filled.reshape(count, size, rows.shape[1])
 
 
 @dataclass(frozen=True, slots=True)

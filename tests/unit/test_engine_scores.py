@@ -10,13 +10,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import minimize
 
 import dpaudit
 from dpaudit.engine.learning import Learner, Settled, build_views
 from dpaudit.engine.outputs import encode
 from dpaudit.engine.partition import BINS, FIRST_BIN, Ascending, Line, Raster, line_from
 from dpaudit.engine.scores import BINS as HEIGHTS
-from dpaudit.engine.scores import GROUPS, WIDTH, Lookup, NaiveBayes, fit_heights, fit_naive_bayes
+from dpaudit.engine.scores import (
+    GROUPS,
+    WIDTH,
+    Lookup,
+    NaiveBayes,
+    _in_pieces,
+    fit_heights,
+    fit_linear,
+    fit_naive_bayes,
+)
 from dpaudit.engine.views import Block, ScoreView
 
 LAWS = {
@@ -182,3 +192,33 @@ def test_an_exact_value_in_one_coordinate_is_found(probability: float) -> None:
     )
     assert result.verdict is dpaudit.Verdict.VIOLATION
     assert result.witness is not None
+
+
+@pytest.mark.parametrize(("rows", "width"), [(1, 1), (409, 20), (410, 20), (5, 2000), (1000, 64)])
+def test_pieces_hold_all_rows_and_nothing_else(rows: int, width: int) -> None:
+    values = np.random.default_rng(1).normal(size=(rows, width))
+    pieces = _in_pieces(values)
+    np.testing.assert_array_equal(pieces.reshape(-1, width)[:rows], values)
+    assert not pieces.reshape(-1, width)[rows:].any()
+    np.testing.assert_allclose((pieces.transpose(0, 2, 1) @ pieces).sum(axis=0), values.T @ values, atol=1e-9)
+
+
+def test_linear_weights_are_those_of_ridge_regression() -> None:
+    """Against a general minimiser, in the units of the fit: medians taken off, divided by the mean distance from them."""
+    rng = np.random.default_rng(2)
+    one, other = rng.normal(size=(900, 3)), rng.normal(size=(900, 3)) @ np.diag([1.0, 1.5, 1.0]) + [0.5, 0.0, -0.2]
+    values = np.concatenate([one, other])
+    centre = np.median(values, axis=0)
+    spread = np.abs(values - centre).mean(axis=0)
+    scaled = np.clip((values - centre) / spread, -5.0, 5.0)
+    sign = np.repeat([1.0, -1.0], 900)
+
+    def loss(weights: np.ndarray) -> float:
+        return float(np.logaddexp(0.0, -sign * (scaled @ weights)).sum() + 0.5 * weights @ weights)
+
+    found = fit_linear(encode(one), encode(other))
+    assert found is not None
+    best = minimize(loss, np.zeros(3), tol=1e-12)
+    np.testing.assert_allclose(found.weights * spread, best.x, atol=1e-5)
+    batch = encode(values[:5])
+    np.testing.assert_allclose(found(batch), (values[:5] - centre) @ found.weights, atol=1e-12)
