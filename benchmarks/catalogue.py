@@ -64,7 +64,9 @@ def row(task: tuple[int, int, int]) -> Row:
     number, samples, seed = task
     entry = catalogue.entries()[number - 1]
     mechanism, where = entry.make(), entry.neighbours()
-    dpaudit.audit(mechanism, entry.claim, where, samples=3_000, seed=seed, shrink=False)  # imports, and the pool of pairs
+    dpaudit.audit(
+        mechanism, entry.claim, where, samples=3_000, seed=seed, shrink=False
+    )  # imports, and the pool of pairs
     begin = time.process_time()
     result = dpaudit.audit(
         mechanism, entry.claim, where,
