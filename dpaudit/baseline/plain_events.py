@@ -95,7 +95,7 @@ def _condition(part: Mapping[str, Any], batch: Encoded) -> Mask:
 def _has_bits(part: Mapping[str, Any], batch: Encoded) -> Mask:
     other = part.get("other_bits", False) is True
     listed = np.array([_grid(number) for number in part["lowest_bit"]], dtype=np.int64)
-    if int(part["column"]) >= batch.values.shape[1]:
+    if int(part["column"]) >= batch.width:
         return np.full(len(batch), other)
     return np.asarray(np.isin(lowest_bit(_column(part["column"], batch)), listed) != other)
 
@@ -119,7 +119,7 @@ def _number(part: Mapping[str, Any], batch: Encoded) -> Floats:
 def _column(index: Any, batch: Encoded) -> Floats:
     if not isinstance(index, int) or isinstance(index, bool) or index < 0:
         raise ValueError(f"{index!r} is not the place of a number")
-    if index >= batch.values.shape[1]:
+    if index >= batch.width:
         return np.full(len(batch), np.nan)
     return np.asarray(batch.values[:, index])
 

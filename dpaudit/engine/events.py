@@ -91,7 +91,7 @@ def _with_coordinates(sides: Sides, views: Sequence[View]) -> Iterator[View]:
                 yield ScoreView(view.name, view.score, _readable([view.score(batch) for batch in sides]))
             case _:
                 yield view
-    width = sides[0].values.shape[1]
+    width = sides[0].width
     if width > 1:
         for index in range(min(width, MOST_COORDINATES)):
             score = Column(index)
@@ -99,7 +99,7 @@ def _with_coordinates(sides: Sides, views: Sequence[View]) -> Iterator[View]:
 
 
 def _column(sides: Sides, code: np.uint64) -> list[NDArray[np.float64]]:
-    return [batch.values[batch.codes == code, 0] if batch.values.shape[1] else np.empty(0) for batch in sides]
+    return [batch.values[batch.codes == code, 0] if batch.width else np.empty(0) for batch in sides]
 
 
 def _readable(values: Sequence[NDArray[np.float64]]) -> Line:

@@ -78,7 +78,7 @@ class Learner:
         return -(-max(0, self._capacity() - self._rows) // blocks)
 
     def _capacity(self) -> int:
-        width = max([1, *(batch.values.shape[1] for batch in self._kept[0])]) if self._kept else 1
+        width = max([1, *(batch.width for batch in self._kept[0])]) if self._kept else 1
         return max(1000, min(MOST_ROWS if width > 1 else MOST_NUMBERS_ALONE, MOST_NUMBERS // width))
 
     def past_counts(self) -> list[tuple[Counts, bool]]:
@@ -103,7 +103,7 @@ class Learner:
 
     def kept(self) -> Sides:
         """The outputs kept for learning, of each side."""
-        width = max(batch.values.shape[1] for sides in self._kept for batch in sides)
+        width = max(batch.width for sides in self._kept for batch in sides)
         return (stack([a for a, _ in self._kept], width=width), stack([b for _, b in self._kept], width=width))
 
     def settle(self, settled: Settled, size: int) -> tuple[Record, ...]:
@@ -215,7 +215,7 @@ def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Coun
     resolution = _resolution(rows)
     codes = np.unique(np.concatenate([of_d.structures.values, of_neighbour.structures.values]))
     table = Table(codes if codes.size <= MOST_STRUCTURES else _frequent_structures(sides))
-    width = max(of_d.values.shape[1], of_neighbour.values.shape[1])
+    width = max(of_d.width, of_neighbour.width)
     views: list[View] = []
     built: list[tuple[View, Counts]] = []
     if width <= 1:
@@ -260,9 +260,7 @@ def _few_outputs(records: RecordView, sides: Sides) -> bool:
 
 def _line_of(sides: Sides, code: np.uint64, resolution: int) -> Line | None:
     values = [
-        batch.values[slice(None) if batch.is_all(code) else batch.codes == code, 0]
-        for batch in sides
-        if batch.values.shape[1]
+        batch.values[slice(None) if batch.is_all(code) else batch.codes == code, 0] for batch in sides if batch.width
     ]
     pooled = np.concatenate(values) if values else np.empty(0)
     numeric = any(OPEN in batch.labels.get(int(code), "") for batch in sides)
@@ -275,7 +273,7 @@ def _record_view(sides: Sides, *, floats: bool) -> RecordView:
     table, lengths = Ascending(pooled).repeated(MOST_RECORDS)
     if floats:
         return RecordView(Table(table), {float(key): f"output == {float(key)!r}" for key in table}, floats=True)
-    if sides[0].values.shape[1] > 1 and lengths.sum() < REPEATED_SHARE * pooled.size:
+    if sides[0].width > 1 and lengths.sum() < REPEATED_SHARE * pooled.size:
         table = table[:0]
     texts: dict[Any, str] = {}
     for batch, own in zip(sides, keys, strict=True):
@@ -292,7 +290,7 @@ def _score_views(sides: Sides, *, boosted: bool) -> Sequence[tuple[View, Counts]
     half = len(sides[0]) // 2
     fit: Sides = (sides[0].rows(slice(half)), sides[1].rows(slice(half)))
     rest: Sides = (sides[0].rows(slice(half, None)), sides[1].rows(slice(half, None)))
-    width = sides[0].values.shape[1]
+    width = sides[0].width
     scores: list[tuple[str, Score | None]] = [
         ("naive Bayes", fit_naive_bayes(*fit)[0]),
         ("linear", fit_linear(*fit)),

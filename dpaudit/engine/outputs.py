@@ -29,13 +29,10 @@ LABEL_LENGTH = 1000
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A batch of outputs: a structure code each, and their numbers (absent ones are NaN; the code tells them apart).
-
-    Integers that encoding counted stay integers until some are selected.
-    """
+    """A batch of outputs: a structure code each, and their numbers (absent ones are NaN; the code tells them apart)."""
 
     codes: Codes
-    values: Floats
+    numbers: NDArray[Any]  # floats, or integers that encoding counted
     labels: Mapping[int, str]
     counted: Ascending | None = None  # the numbers, or where there are none the codes, if encoding counted them
 
@@ -44,11 +41,21 @@ class Encoded:
 
     def head(self, count: int) -> Encoded:
         """The first ``count`` outputs, copied so that the rest can be freed."""
-        return Encoded(self.codes[:count].copy(), self.values[:count].astype(np.float64, order="K"), self.labels)
+        return Encoded(self.codes[:count].copy(), self.numbers[:count].astype(np.float64, order="K"), self.labels)
 
     def rows(self, index: Any) -> Encoded:
         """A selection of the outputs."""
-        return Encoded(self.codes[index], self.values[index].astype(np.float64, order="K", copy=False), self.labels)
+        return Encoded(self.codes[index], self.numbers[index].astype(np.float64, order="K", copy=False), self.labels)
+
+    @property
+    def values(self) -> Floats:
+        """The numbers as floats; :attr:`width` is known without them."""
+        return self.numbers.astype(np.float64, order="K", copy=False)
+
+    @property
+    def width(self) -> int:
+        """How many numbers an output has at most."""
+        return int(self.numbers.shape[1])
 
     @property
     def uniform(self) -> bool:
@@ -62,7 +69,7 @@ class Encoded:
     @property
     def structures(self) -> Ascending:
         """The codes, sorted."""
-        if self.counted is not None and not self.values.shape[1]:
+        if self.counted is not None and not self.width:
             return self.counted
         if self.codes.strides == (0,) and len(self):
             return Ascending(self.codes[:1], np.array([len(self)]))
@@ -71,8 +78,8 @@ class Encoded:
 
 def stack(batches: Sequence[Encoded], *, width: int = 0) -> Encoded:
     """Join batches, widening the narrower ones to the widest (and to ``width`` at least)."""
-    width = max([width, *(batch.values.shape[1] for batch in batches)])
-    if len(batches) == 1 and batches[0].values.shape[1] == width:
+    width = max([width, *(batch.width for batch in batches)])
+    if len(batches) == 1 and batches[0].width == width:
         return batches[0]
     labels: dict[int, str] = {}
     for batch in batches:

@@ -134,7 +134,7 @@ class BitsView:
 
     def locate(self, batch: Encoded) -> NDArray[np.intp]:
         """The cell of each output."""
-        if self.column >= batch.values.shape[1]:
+        if self.column >= batch.width:
             return np.full(len(batch), self.cells - 1)
         values = batch.values[:, self.column]
         found = lowest_bit(values)
@@ -188,7 +188,7 @@ class BitsView:
 
 def build_bit_views(sides: Sides) -> list[tuple[BitsView | RecordView, Counts]]:
     """Joint views of lowest bit and value for the most telling coordinates, and exactly repeated single values."""
-    width = max(batch.values.shape[1] for batch in sides)
+    width = max(batch.width for batch in sides)
     built: list[tuple[BitsView | RecordView, Counts]] = []
     for column in range(width) if width <= MOST_COLUMNS else _most_telling(sides, width):
         pooled = np.concatenate([batch.values[:, column] for batch in sides])

@@ -47,7 +47,7 @@ class Column:
 
     def __call__(self, batch: Encoded) -> Floats:
         """Return the coordinate; NaN where it is absent."""
-        if self.index >= batch.values.shape[1]:
+        if self.index >= batch.width:
             return np.full(len(batch), np.nan)
         return np.asarray(batch.values[:, self.index])
 
@@ -165,12 +165,13 @@ class NaiveBayes:
             total = self.code_ratio[row]
         if bins is not None:
             bins.extend(np.zeros(WIDTH, np.int64) for _ in self.columns)
+        values = batch.values
         for start in range(0, len(batch), AT_ONCE):  # pieces that stay in the cache
             rows = slice(start, start + AT_ONCE)
             for number, (lookup, place) in enumerate(zip(self.columns, self.index, strict=True)):
                 # A number that a narrow batch does not have is as absent as one that a wide batch marks absent.
-                if place < batch.values.shape[1]:
-                    places = lookup.places(self._column(batch.values[rows], place))
+                if place < batch.width:
+                    places = lookup.places(self._column(values[rows], place))
                 else:
                     places = np.full(len(total[rows]), BINS)
                 total[rows] += np.take(lookup.heights, places)
@@ -240,7 +241,7 @@ class Linear:
         """
         score = np.full(len(batch), -self.offset)
         for weight, place in zip(self.weights.tolist(), self.index, strict=True):
-            if place < batch.values.shape[1]:
+            if place < batch.width:
                 column = batch.values[:, place]
                 if not (column.min(initial=0.0) > -1e150 and column.max(initial=0.0) < 1e150):  # NaN compares false
                     column = np.clip(np.nan_to_num(column), -1e150, 1e150)

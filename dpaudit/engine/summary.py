@@ -49,7 +49,7 @@ def picture(event: Event, sides: Sides) -> dict[str, Any]:
 
 
 def _numbers(batch: Encoded) -> Floats:
-    return batch.values[:, 0] if batch.values.shape[1] else np.full(len(batch), np.nan)
+    return batch.values[:, 0] if batch.width else np.full(len(batch), np.nan)
 
 
 def _histogram(columns: list[Floats], event: list[tuple[float, float]]) -> dict[str, Any]:

@@ -41,13 +41,18 @@ class Block:
     @cached_property
     def ascending(self) -> Ascending:
         """The single number of each output, sorted. NaN where there is none."""
-        if self.batch.values.shape[1] == 0:
+        if self.batch.width == 0:
             return Ascending(np.full(len(self.batch), np.nan))
         return self.batch.counted or Ascending(np.sort(self.batch.values[:, 0]))
 
     def tally(self, line: Line) -> Counts:
-        """Count the single numbers in the cells of a line, by a histogram unless they have been sorted anyway."""
-        if line.raster is None or "ascending" in self.__dict__ or not self.batch.values.shape[1]:
+        """Count the single numbers in the cells of a line, by a histogram unless they have been sorted or counted anyway."""
+        if (
+            line.raster is None
+            or "ascending" in self.__dict__
+            or self.batch.counted is not None
+            or not self.batch.width
+        ):
             return line.count(self.ascending)
         return line.tally(self.batch.values[:, 0])
 
@@ -59,7 +64,7 @@ class Block:
     @cached_property
     def keys(self) -> Ascending:
         """Keys of whole outputs, sorted."""
-        return Ascending(np.sort(record_keys(self.batch))) if self.batch.values.shape[1] else self.codes
+        return Ascending(np.sort(record_keys(self.batch))) if self.batch.width else self.codes
 
 
 class View(Protocol):
@@ -118,7 +123,7 @@ class ValueView:
                     parts.append(np.array([len(batch) if inside else 0]))
                 else:
                     parts.append(block.tally(line) if inside else line.count(NOTHING))
-        elif not batch.values.shape[1]:
+        elif not batch.width:
             counts = self.codes.count(block.codes)
             known = len(batch) - int(counts[-1])
             for count, line in zip(counts[:-1], self.lines, strict=True):
@@ -134,7 +139,7 @@ class ValueView:
     def locate(self, batch: Encoded) -> NDArray[np.intp]:
         """The cell of each output."""
         cell = np.full(len(batch), self.cells - 1)
-        column = batch.values[:, 0] if batch.values.shape[1] else np.full(len(batch), np.nan)
+        column = batch.values[:, 0] if batch.width else np.full(len(batch), np.nan)
         offset = 0
         for code, line in zip(self.codes.keys, self.lines, strict=True):
             inside = batch.codes == code
@@ -210,7 +215,7 @@ class RecordView:
     def locate(self, batch: Encoded) -> NDArray[np.intp]:
         """The cell of each output."""
         if self.floats:
-            keys: NDArray[Any] = batch.values[:, 0] if batch.values.shape[1] else np.full(len(batch), np.nan)
+            keys: NDArray[Any] = batch.values[:, 0] if batch.width else np.full(len(batch), np.nan)
         else:
             keys = record_keys(batch)
         place = np.searchsorted(self.table.keys, keys)

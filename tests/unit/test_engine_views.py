@@ -13,10 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import dpaudit
 from dpaudit.engine.events import simplest
 from dpaudit.engine.evidence import Points
 from dpaudit.engine.learning import Learner, Settled, build_views
-from dpaudit.engine.outputs import encode, number, numbers, structure
+from dpaudit.engine.outputs import WORTH_A_TABLE, encode, number, numbers, structure
 from dpaudit.engine.partition import LOWEST, Ascending, Line, Table, line_from
 from dpaudit.engine.representation import (
     COARSE,
@@ -365,3 +366,29 @@ def test_bit_views_count_as_they_locate(make: Maker) -> None:
         assert counts.sum() == 100
         assert past.shape == (2, view.cells)
         assert np.array_equal(counts, np.bincount(view.locate(batch), minlength=view.cells))
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint16, np.int64])
+@pytest.mark.parametrize("build", [build_views, build_bit_views])
+def test_many_integers_are_counted_as_each_of_them_alone(dtype: Any, build: Any) -> None:
+    """Whatever a view has learned from (floats of a continuum, or integers), large batches have no cells of their own."""
+    rng = np.random.default_rng(5)
+    many = rng.integers(0, 40, WORTH_A_TABLE).astype(dtype)
+    assert encode(many).counted is not None
+    for learned in (rng.normal(20.0, 9.0, 40_000), rng.integers(0, 30, 5_000).astype(float)):
+        for view, _ in build((encode(learned), encode(learned + 1.0))):
+            in_parts = sum(view.count(Block(encode(many[start : start + 1024]))) for start in range(0, many.size, 1024))
+            np.testing.assert_array_equal(view.count(Block(encode(many))), in_parts)
+            np.testing.assert_array_equal(view.count(Block(encode(many.astype(float)))), in_parts)
+            np.testing.assert_array_equal(
+                view.locate(encode(many)), np.concatenate([view.locate(encode(part)) for part in np.split(many, 8)])
+            )
+
+
+def test_a_mechanism_whose_large_batches_are_integers() -> None:
+    def mechanism(data: int, size: int, rng: np.random.Generator) -> Any:
+        noisy = data + rng.laplace(size=size)
+        return np.rint(noisy).astype(int) if size >= WORTH_A_TABLE else noisy
+
+    result = dpaudit.audit(dpaudit.batched(mechanism), dpaudit.PureDP(1.0), [(0, 1)], samples=500_000, seed=0)
+    assert result.verdict is not dpaudit.Verdict.VIOLATION
