@@ -39,7 +39,7 @@ first grid point above the truth must be rejected, which has probability at most
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -227,10 +227,15 @@ def expert_gains(records: Sequence[Record], points: Points, bets: Bets) -> list[
             for (place, plan), gain in zip(chosen, two_sided_gains(past, new, points, bets, empty), strict=True):
                 gains[place][plan.name] = gain
     if (points.delta == 0.0).any():
-        for place, record in enumerate(records):
-            if not record.idle:
-                for name, pooled in record.pools.items():
-                    gains[place][f"isotonic {name}"] = _isotonic_gain(*pooled, points)
+        pools = [
+            (place, name, pooled)
+            for place, record in enumerate(records)
+            if not record.idle
+            for name, pooled in record.pools.items()
+        ]
+        isotonic = isotonic_gains([pooled for _, _, pooled in pools], points)
+        for (place, name, _), gain in zip(pools, isotonic, strict=True):
+            gains[place][f"isotonic {name}"] = gain
     return gains
 
 
@@ -382,17 +387,37 @@ def two_sided_gains(
     return np.asarray(gains.sum(axis=0))
 
 
-def _isotonic_gain(past: Counts, new: Counts, points: Points) -> Floats:
-    """Gains of the isotonic expert; points with delta > 0, where its factors are no valid bets, keep their stake."""
-    gain = np.zeros((len(points), ISOTONIC_BETS.size))
+def isotonic_gains(pools: Sequence[tuple[Counts, Counts]], points: Points) -> list[Floats]:
+    """Gains of the isotonic expert on pooled counts of the past and of new outputs, shape (points, bet sizes) each.
+
+    Points with delta > 0, where its factors are no valid bets, keep their stake.
+    """
+    gains = [np.zeros((len(points), ISOTONIC_BETS.size)) for _ in pools]
     pure = np.flatnonzero(points.delta == 0.0)
-    predicted = (past[0] + 0.5) / (past[0] + past[1] + 1.0)
     most = (1.0 / (1.0 + np.exp(-points.epsilon[pure])))[:, None]
-    of_d = predicted / np.clip(predicted, 1.0 - most, most)
-    of_neighbour = (1.0 - predicted) / np.clip(1.0 - predicted, 1.0 - most, most)
-    for column, bet in enumerate(ISOTONIC_BETS):
-        gain[pure, column] = np.log1p(bet * (of_d - 1.0)) @ new[0] + np.log1p(bet * (of_neighbour - 1.0)) @ new[1]
-    return gain
+    for chosen in _within(MOST_AT_ONCE // max(pure.size, 1), [past.shape[1] for past, _ in pools]):
+        past, new = (np.concatenate([pool[part] for pool in pools[chosen]], axis=1) for part in (0, 1))
+        starts = np.cumsum([0, *(pool[0].shape[1] for pool in pools[chosen])])[:-1]
+        predicted = (past[0] + 0.5) / (past[0] + past[1] + 1.0)
+        of_d = predicted / np.clip(predicted, 1.0 - most, most) - 1.0
+        of_neighbour = (1.0 - predicted) / np.clip(1.0 - predicted, 1.0 - most, most) - 1.0
+        for column, bet in enumerate(ISOTONIC_BETS):
+            each = np.log1p(bet * of_d) * new[0] + np.log1p(bet * of_neighbour) * new[1]
+            for gain, won in zip(gains[chosen], np.add.reduceat(each, starts, axis=1).T, strict=True):
+                gain[pure, column] = won
+    return gains
+
+
+def _within(most: int, sizes: Sequence[int]) -> Iterator[slice]:
+    """Stretches of consecutive pieces of these sizes, together ``most`` at most unless a single one is larger."""
+    start = total = 0
+    for place, size in enumerate(sizes):
+        if total and total + size > most:
+            yield slice(start, place)
+            start, total = place, 0
+        total += size
+    if sizes:
+        yield slice(start, len(sizes))
 
 
 def _pooled_blocks(past: Counts) -> NDArray[np.intp]:

@@ -184,36 +184,42 @@ def _counted(array: NDArray[Any]) -> Ascending | None:
 
 def _alike(words: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Number the distinct rows of words: the number of each row, and one row for each number (-1 for those not used)."""
-    words = np.ascontiguousarray(words)
-    keys = _row_keys(words.view(np.uint8).reshape(len(words), -1))
-    # Few words differ in some bits of their keys, so that a table finds them without sorting.
+    keys = _row_keys(words)
+    # Few words differ in some bits of their keys, and all occur soon, so that a table finds them without sorting.
     for shift in (52, 40, 28) if len(words) >= WORTH_A_TABLE else ():
         slot = (keys >> np.uint64(shift)).astype(np.intp)
         if shift < 52:
             slot &= SLOTS - 1
         row = np.full(SLOTS, -1)
-        row[slot] = np.arange(len(words))
-        if (keys == keys[row][slot]).all():
+        row[slot[:SLOTS]] = np.arange(SLOTS)
+        if (keys == keys[row].take(slot)).all():
             return slot, row
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
     return place.reshape(-1), first
 
 
-def _row_keys(rows: NDArray[np.uint8]) -> Codes:
-    """A 64-bit key of each row of bytes: a polynomial in its words of eight bytes, mixed at the end."""
-    count, width = rows.shape
-    if width < 8:
-        rows = np.concatenate([rows, np.zeros((count, 8 - width), np.uint8)], axis=1)
-        width = 8
+def _row_keys(words: NDArray[Any]) -> Codes:
+    """A 64-bit key of each row of words: a polynomial in eight bytes at a time.
+
+    Letters of one byte, though numpy gives them four, are taken as such: there is less to read.
+    """
+    count = len(words)
+    letters = np.ascontiguousarray(words).reshape(-1).view(np.uint32 if words.dtype.kind == "U" else np.uint8)
+    width = letters.size // count
+    if letters.dtype != np.uint8 and letters.max() < 256:
+        rows = np.zeros(letters.size + 8, np.uint8)
+        np.copyto(rows[: letters.size], letters, casting="unsafe")
+    else:
+        rows = np.concatenate([letters.view(np.uint8), np.zeros(8, np.uint8)])
+        width *= letters.itemsize
     keys = np.zeros(count, dtype=np.uint64)
     with np.errstate(over="ignore"):
         for start in range(0, width, 8):
+            word = np.ndarray((count,), "<u8", rows, start, (width,))
             keys *= _ODD
-            # The last word begins early, so that it ends with the row.
-            keys += np.ndarray((count,), np.uint64, rows, min(start, width - 8), (width,))
-        keys ^= keys >> np.uint64(32)
-        keys *= _ODD
-        keys ^= keys >> np.uint64(29)
+            # What the last word holds of the next row is left out.
+            keys += word if start + 8 <= width else word & np.uint64(256 ** (width - start) - 1)
+        keys *= _ODD  # the upper bits now depend on all others
     return keys
 
 

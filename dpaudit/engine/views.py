@@ -115,7 +115,14 @@ class ValueView:
             return counts
         parts: list[Counts] = []
         known = 0
-        if batch.uniform and len(batch):
+        if not batch.width:
+            counts = self.codes.count(block.codes)
+            if not any(self.lines):
+                return counts
+            known = len(batch) - int(counts[-1])
+            for count, line in zip(counts[:-1], self.lines, strict=True):
+                parts.append(np.array([count]) if line is None else line.count(Ascending(np.full(count, np.nan))))
+        elif batch.uniform and len(batch):
             for code, line in zip(self.codes.keys, self.lines, strict=True):
                 inside = batch.codes[0] == code
                 known += len(batch) if inside else 0
@@ -123,11 +130,6 @@ class ValueView:
                     parts.append(np.array([len(batch) if inside else 0]))
                 else:
                     parts.append(block.tally(line) if inside else line.count(NOTHING))
-        elif not batch.width:
-            counts = self.codes.count(block.codes)
-            known = len(batch) - int(counts[-1])
-            for count, line in zip(counts[:-1], self.lines, strict=True):
-                parts.append(np.array([count]) if line is None else line.count(Ascending(np.full(count, np.nan))))
         else:
             column = batch.values[:, 0]
             for code, line in zip(self.codes.keys, self.lines, strict=True):
