@@ -18,7 +18,7 @@ from dpaudit.engine.outputs import Encoded, record_keys, stack
 from dpaudit.engine.partition import Ascending, Line, Table, line_from
 from dpaudit.engine.scores import NaiveBayes, Score, fit_boosted, fit_linear, fit_naive_bayes
 from dpaudit.engine.structures import OPEN
-from dpaudit.engine.views import Block, RecordView, ScoreView, ShapeView, ValueView, View, text_of
+from dpaudit.engine.views import MOST_RECORDS, Block, RecordView, ScoreView, ShapeView, ValueView, View, text_of
 
 Counts: TypeAlias = NDArray[np.int64]
 Sides: TypeAlias = tuple[Encoded, Encoded]
@@ -27,7 +27,6 @@ Builder: TypeAlias = Callable[[Sides], Sequence[tuple[View, Counts]]]  # views, 
 MOST_ROWS = 65_536  # outputs of each side kept for learning
 MOST_NUMBERS = 4_000_000  # and numbers of each side
 MOST_NUMBERS_ALONE = 32_768  # a single number per output leaves less to learn
-MOST_RECORDS = 1024
 REFITS = (64, 8)  # parts of the horizon after which scores are fitted again, on counts of all that was seen,
 FEWEST_FOR_A_REFIT = 2 * MOST_ROWS  # where that is more than what is kept
 FEW_OUTPUTS = 64
@@ -185,10 +184,10 @@ class Learner:
             if not isinstance(view, RecordView):
                 continue
             counts: dict[Any, list[int]] = {}
-            texts = dict(view.texts)
+            text_of_key: dict[Any, str] = {}
             for side, key, count, text in repeats:
                 counts.setdefault(key, [0, 0])[side] += count
-                texts[key] = text
+                text_of_key[key] = text
             room = MOST_RECORDS - view.table.keys.size
             new = sorted(counts, key=lambda key: -sum(counts[key]))[: max(room, 0)]
             if not new:
@@ -204,6 +203,7 @@ class Learner:
             for kept in (self._older, self._snapshot):
                 known = np.concatenate([kept[place][:, :-1], np.zeros_like(moved)], axis=1)[:, order]
                 kept[place] = np.concatenate([known, np.minimum(kept[place][:, -1:], other)], axis=1)
+            texts = {**view.texts, **{key: text_of_key[key] for key in new}}
             grown = RecordView(Table(keys[order]), texts, view.floats)
             self.views = (*self.views[:place], grown, *self.views[place + 1 :])
 

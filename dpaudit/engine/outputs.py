@@ -313,12 +313,14 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 def record_keys(batch: Encoded) -> Codes:
     """A 64-bit key of each whole output: equal outputs get equal keys (all NaNs are equal, and so are 0.0 and -0.0)."""
+    keys = np.array(batch.codes)
     with np.errstate(over="ignore"):
-        keys = np.array(batch.codes)
         for index, column in enumerate(batch.values.T):
-            bits = (column + 0.0).view(np.uint64) + np.uint64(index)
-            mixed = (keys ^ bits) * _ODD
-            mixed = mixed ^ (mixed >> np.uint64(29))
+            mixed = (column + 0.0).view(np.uint64)
+            mixed += np.uint64(index)
+            mixed ^= keys
+            mixed *= _ODD
+            mixed ^= mixed >> np.uint64(29)
             # NaN leaves the key alone, so that an absent number is the same in a narrow and in a wide batch.
             keys = np.where(np.isnan(column), keys, mixed)
     return np.asarray(keys, dtype=np.uint64)

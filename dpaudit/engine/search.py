@@ -85,7 +85,8 @@ class Candidate:
         """Outputs of each side in its next round.
 
         A pair that is only explored needs no fine stopping, and a bound (whose threshold is infinite) no stopping at all,
-        but bets that learn on the way. Evidence grows about evenly, so what was won tells how many outputs are missing.
+        but on the leading pair bets that learn on the way. Evidence grows about evenly, so what was won tells how many
+        outputs are missing.
         """
         if not self.rounds:
             return FIRST_ROUND
@@ -94,7 +95,8 @@ class Candidate:
         if leading and near:
             growth = GROWTH
         else:
-            growth = LATE_GROWTH if log_threshold == math.inf or hopeful or not leading else HOPELESS_GROWTH
+            for_bound = log_threshold == math.inf
+            growth = LATE_GROWTH if (leading if for_bound else hopeful or not leading) else HOPELESS_GROWTH
         if leading and hopeful:
             growth = min(growth, max(OF_MISSING * (log_threshold / self.log_wealth - 1.0), LEAST_GROWTH))
         return max(SMALLEST_ROUND, math.ceil(growth * max(self.learner.counted(), self.seen // 16)))

@@ -28,7 +28,8 @@ from dpaudit.engine.structures import fill, plain
 Counts: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
 
-NEW_KEYS_PER_BLOCK = 64
+MOST_RECORDS = 1024  # exact outputs with a cell of their own,
+NEW_KEYS_PER_BLOCK = 64  # of which so many come from one block
 NOTHING = Ascending(np.empty(0))
 
 
@@ -201,8 +202,11 @@ class RecordView:
         return self.table.count(self._sorted(block))
 
     def unknown(self, block: Block) -> list[tuple[Any, int, str]]:
-        """Repeated outputs of the block that have no cell yet: (key, count, text)."""
-        keys, lengths = self.table.unknown(self._sorted(block), NEW_KEYS_PER_BLOCK)
+        """Repeated outputs of the block that have no cell yet and may get one: (key, count, text)."""
+        room = MOST_RECORDS - int(self.table.keys.size)
+        if room <= 0:
+            return []
+        keys, lengths = self.table.unknown(self._sorted(block), min(room, NEW_KEYS_PER_BLOCK))
         if not keys.size:
             return []
         if self.floats:
