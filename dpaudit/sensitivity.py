@@ -215,7 +215,8 @@ def distance(first: Any, second: Any, norm: Norm = "l1") -> float:
     if callable(norm):
         return _by_metric(norm, first, second)
     first, second = _plain(first), _plain(second)
-    if all(isinstance(answer, np.ndarray) and answer.dtype.kind == "f" for answer in (first, second)):
+    arrays = all(isinstance(answer, np.ndarray) and answer.dtype.kind == "f" for answer in (first, second))
+    if arrays and first.shape == second.shape:
         gaps = _array_gaps(first, second)
     else:
         left, right = dict(_entries(first)), dict(_entries(second))
@@ -279,8 +280,8 @@ def _search(
         check_choice(_NORMS, norm=norm)
     check_count(examples=examples)
     check_count(minimum=0, seed=seed)
-    if isinstance(neighbours, list):
-        neighbours = fixed(neighbours)
+    if isinstance(neighbours, list | tuple):
+        neighbours = fixed(list(neighbours))
     if not isinstance(neighbours, Neighbours):
         raise InvalidArgument(
             f"neighbours={shorten(neighbours)} must come from dpaudit.neighbours, or be a list of pairs (data, neighbour)."
@@ -397,12 +398,12 @@ def _absent(path: Path, there: Any, known: AbstractSet[Path]) -> Any:
 def _gap(first: Any, second: Any) -> float:
     if fingerprint(first) == fingerprint(second):
         return 0.0
-    if not all(isinstance(entry, (*_REAL, complex, np.complexfloating)) for entry in (first, second)):
+    if not all(_is_real(entry) or isinstance(entry, complex | np.complexfloating) for entry in (first, second)):
         return math.inf
     try:
         if first == second or (first != first and second != second):  # the same infinity, or NaN on both sides
             return 0.0
-        if all(isinstance(entry, _REAL) for entry in (first, second)):
+        if _is_real(first) and _is_real(second):
             # Exact: large integers and decimals lose their difference as floats, and unsigned ones wrap around.
             return float(abs(_fraction(first) - _fraction(second)))
         gap = abs(complex(first) - complex(second))
@@ -411,15 +412,18 @@ def _gap(first: Any, second: Any) -> float:
     return gap if math.isfinite(gap) else math.inf
 
 
+def _is_real(entry: Any) -> bool:
+    return isinstance(entry, _REAL) and not isinstance(entry, np.timedelta64)  # which numpy counts among the integers
+
+
 def _fraction(number: Any) -> Fraction:
-    if isinstance(number, np.generic):
-        number = number.item() if not isinstance(number, np.longdouble) else float(number)
-    return Fraction(number)
+    if isinstance(number, np.floating):  # long doubles too, which are more than floats
+        return Fraction(*number.as_integer_ratio())
+    return Fraction(number.item() if isinstance(number, np.generic) else number)
 
 
 def _array_gaps(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
-    if first.shape != second.shape:
-        return np.array([math.inf])
+    """Gaps of the numbers of two arrays of one shape."""
     with np.errstate(invalid="ignore", over="ignore"):
         gaps = np.abs(np.asarray(first, dtype=float) - np.asarray(second, dtype=float)).ravel()
     same = ((first == second) | (np.isnan(first) & np.isnan(second))).ravel()

@@ -3,10 +3,10 @@ r"""Privacy of training from membership scores of canaries: over many runs, or i
 Many runs (:func:`audit_scores`). Each run trains with one canary, or without it, and gives one score. The scores with the
 canary are independent draws from a law P, those without it from Q, and by post-processing P and Q are as hard to tell
 apart as the claim says. That is the setting of ``evidence``, with outputs drawn beforehand. A bet may rest on earlier
-scores only, and "earlier" must have nothing to do with the values: each side is sorted, then shuffled by a generator
-that knows only the number of scores and the seed. If n scores are independent and of one law, their order statistics in
-a uniformly random order are again n independent draws from that law. So whatever order the scores come in (sorted, too),
-the wealth is a supermartingale under the claim, and the result is a function of the two multisets and the seed.
+scores only, and "earlier" must have nothing to do with the values. Each side is shuffled by a generator that knows only
+the number of scores and the seed. Scores listed in an order that does not depend on their values (that of the runs, say)
+are independent draws in any fixed order, so for every seed the wealth is a supermartingale under the claim. Scores that
+come sorted are independent draws after a uniformly random shuffle: for them alpha holds over the seed.
 
 One run (:func:`one_run_bound`; Steinke, Nasr and Jagielski 2023). Canary i of m is in the data iff a fair coin S_i says
 so, all coins independent. From the one output the scores are computed, and from the scores alone guesses T: of exactly r
@@ -45,6 +45,10 @@ For delta = 0 this is the binomial tail of the paper; for delta > 0 its bound is
 One statistic, one tail. (*) bounds the same number P(N >= v) for every (epsilon, delta) that the mechanism keeps, so the
 smallest of these bounds is a bound too: looking along a whole privacy profile, or for the largest epsilon refuted, needs
 no correction. Several numbers of guesses are several statistics, and share alpha equally.
+
+Equal scores. Which of them are guessed must not depend on the coins, nor on the order in which canaries are listed, which
+may (first those that were out, then those that were in). A fair draw among them would do; what is counted is the smallest
+N that any choice among them gives, which is at most that of the fair draw, so that (*) holds for it too.
 """
 
 from __future__ import annotations
@@ -67,6 +71,7 @@ from dpaudit.engine.outputs import encode
 from dpaudit.engine.power import HEADLINE, detectable_epsilon
 from dpaudit.engine.result import Channel, Result, StoppedBy
 from dpaudit.engine.search import FIRST_ROUND, Campaign
+from dpaudit.engine.text import parameter_words
 from dpaudit.engine.views import Block
 from dpaudit.errors import InvalidArgument
 from dpaudit.neighbours import Pair
@@ -105,7 +110,8 @@ def audit_scores(
     power
         INCONCLUSIVE unless an event of probability 0.1 at this multiple of the claim would have been caught.
     seed
-        Of the shuffle; see the module for why the order of the scores does not matter.
+        Of the shuffle. Alpha holds for each seed if the scores are listed in an order that does not depend on their values,
+        and over the seed if they are sorted.
 
     Returns
     -------
@@ -134,7 +140,7 @@ def audit_scores(
         )
     check_count(minimum=FEWEST_SCORES, number_of_scores=size)
     rng = np.random.default_rng([seed, size])
-    sides = [rng.permutation(np.sort(side)) for side in sides]
+    sides = [rng.permutation(side) for side in sides]
 
     points = points_of(claim)
     pair = Pair("with the canary", "without it")
@@ -230,7 +236,7 @@ class OneRunBound:
         own = (
             ""
             if isinstance(self.claim, PureDP | ApproxDP)
-            else (f"{self.claim.parameter_name} >= {self.parameter_lower:.4g}, ")
+            else f"{parameter_words(self.claim)} >= {self.parameter_lower:.4g}, "
         )
         return (
             f"{self.verdict}  one run: claimed {self.claim!r}, shown {own}epsilon >= {self.epsilon_lower:.4g}{at} "
@@ -252,7 +258,8 @@ def one_run_bound(
     ----------
     scores
         One score a canary, computed from the output of the run (and from public things) only; large means "was in". NaN
-        is not allowed.
+        is not allowed. Of equal scores at the cut between guessed and not those count that are wrong, whatever order they
+        come in: where scores have few values, add a little noise of your own, drawn without looking at ``members``.
     members
         Which canaries were in the data: independent fair coins, tossed by the auditor. A fixed half drawn without
         replacement is not covered by the theorem.
@@ -374,11 +381,23 @@ def _largest_refuted(p_value: Any, alpha: float, largest: float) -> float:
 
 
 def _correct(scores: Floats, members: NDArray[np.bool_], number: int) -> int:
-    # Equal scores are taken in the order given, which the coins know nothing of.
-    order = np.argsort(scores, kind="stable")
+    """Right guesses: the highest half of them in, the lowest half out, equal scores at the cut chosen as wrong as can be."""
     top = (number + 1) // 2
     bottom = number - top
-    return int(members[order[scores.size - top :]].sum()) + int((~members[order[:bottom]]).sum())
+    ascending = np.sort(scores)
+    return _least_right(scores > (cut := ascending[-top]), scores == cut, members, top) + (
+        _least_right(scores < (cut := ascending[bottom - 1]), scores == cut, ~members, bottom) if bottom else 0
+    )
+
+
+def _least_right(sure: NDArray[np.bool_], tied: NDArray[np.bool_], right: NDArray[np.bool_], number: int) -> int:
+    """Fewest right ones among ``number`` guesses, of which those that are ``sure`` are made and the rest are ``tied``.
+
+    Both cuts may fall among the same equal scores. Wrong ones of one side are right ones of the other and there are enough
+    scores for both, so that the fewest of each can be had at once.
+    """
+    chosen = number - int(sure.sum())
+    return int((sure & right).sum()) + max(0, chosen - int((tied & ~right).sum()))
 
 
 def _guess_numbers(guesses: int | Sequence[int] | None, canaries: int) -> list[int]:
@@ -387,7 +406,7 @@ def _guess_numbers(guesses: int | Sequence[int] | None, canaries: int) -> list[i
         while numbers[-1] // 2 >= FEWEST_GUESSES:
             numbers.append(numbers[-1] // 2)
         return numbers
-    numbers = list(guesses) if isinstance(guesses, Sequence) else [guesses]
+    numbers = list(guesses) if isinstance(guesses, Sequence | np.ndarray) else [guesses]
     if not numbers:
         raise InvalidArgument("guesses is empty; give a number of guesses, or None for the default ones.")
     check_count(**{f"guesses[{place}]": number for place, number in enumerate(numbers)})

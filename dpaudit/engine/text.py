@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import textwrap
 
-from dpaudit.claims import Claim, PureDP, Verdict
+from dpaudit.claims import Claim, PureDP, RenyiDP, Verdict
 from dpaudit.engine.family import claimed_epsilon
 from dpaudit.engine.result import Result, StoppedBy, Witness
 
@@ -37,8 +37,13 @@ def shown(result: Result) -> str:
     beyond = result.verdict is Verdict.VIOLATION and result.epsilon_lower == claimed
     text = f"epsilon {'>' if beyond else '>='} {result.epsilon_lower:.4g}{at}"
     if claimed is None:
-        text = f"{result.claim.parameter_name} >= {result.parameter_lower:.4g}, {text}"
+        text = f"{parameter_words(result.claim)} >= {result.parameter_lower:.4g}, {text}"
     return text
+
+
+def parameter_words(claim: Claim) -> str:
+    """The claim's own parameter, told from the epsilon of approximate DP beside it."""
+    return f"epsilon of order {claim.order:g}" if isinstance(claim, RenyiDP) else claim.parameter_name
 
 
 def render(result: Result) -> str:

@@ -185,6 +185,13 @@ def test_the_scale_of_snapping_solves_the_proven_bound():
     assert mechanism.step / 2.0 < mechanism.scale <= mechanism.step
 
 
+def test_snapping_releases_one_zero():
+    zeros = SnappingMechanism(epsilon=1.0, bound=10.0).sample(0.3, 20_000, np.random.default_rng(0))
+    zeros = zeros[zeros == 0.0]
+    assert zeros.size > 1000
+    assert not np.signbit(zeros).any()
+
+
 @pytest.mark.parametrize("answer", [0.3, -7.9, 1e6])
 def test_snapping_samples_its_law(answer):
     mechanism = SnappingMechanism(1.0, bound=16.0)

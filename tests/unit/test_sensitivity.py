@@ -314,6 +314,25 @@ def test_hamming_counts_entries():
     assert distance("a", "b", "hamming") == 1.0
     assert distance(["a", "b"], ["a", "c"], "hamming") == 1.0
     assert distance({"a": 0}, {}, "hamming") == 0.0
+    assert distance(np.zeros(7), np.zeros(0), "hamming") == distance([0.0] * 7, [], "hamming") == 7.0
+    assert distance(np.zeros((2, 3)), np.zeros((2, 4)), "hamming") == 2.0
+
+
+@pytest.mark.parametrize("kind", ["timedelta64[s]", "datetime64[s]"])
+def test_times_are_no_numbers(kind):
+    assert distance(np.array([1], dtype=kind), np.array([2], dtype=kind)) == math.inf
+    assert distance(np.array([1], dtype=kind), np.array([1], dtype=kind)) == 0.0
+
+
+def test_long_doubles_keep_their_digits():
+    far = np.longdouble(2) ** 60
+    if far + 1 == far:
+        pytest.skip("long doubles are floats here")
+    assert distance(far + 1, far + 2) == 1.0
+
+
+def test_pairs_may_come_as_a_tuple():
+    assert check_sensitivity(sum, 1.0, (([1], []),)).largest == 1.0
 
 
 def test_l2_neither_overflows_nor_vanishes():
