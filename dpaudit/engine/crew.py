@@ -16,7 +16,7 @@ from concurrent.futures.process import BrokenProcessPool
 from types import TracebackType
 from typing import Any, Self
 
-from dpaudit.engine.sampling import Ended, Task, run_sent_task
+from dpaudit.engine.sampling import COMMON_SEED, Ended, Task, run_sent_task, signature_of_seed
 from dpaudit.engine.workers import Unpicklable, Workers
 from dpaudit.errors import DPAuditError, InvalidArgument, MechanismError
 
@@ -43,7 +43,6 @@ class Crew:
         self._lost_before: frozenset[str] | None = None
         self._firsts: dict[int, int] = {}  # signature of a process's first outputs -> the process
         self._replays: dict[str, set[int]] = {}  # per pair: signatures of what processes drew from one common seed
-        self._rounds: set[int] = set()  # signatures of first blocks
 
     def __enter__(self) -> Self:
         return self
@@ -123,28 +122,24 @@ class Crew:
         """Whether blocks that were lost may be drawn again: the mechanism is reproducible, and in all processes alike."""
         return self.reproducible and all(len(drawn) <= 1 for drawn in self._replays.values())
 
-    def known(self, audit: str) -> bool:
-        """Whether it is known what any process draws from the common seed on the pair that tasks of this name are about."""
-        return audit in self._replays
+    def tells(self, task: Task, deadline: float | None) -> bool:
+        """Whether the outputs on this pair vary enough to see processes that share random state. Where not, one draws alone."""
+        if task.audit not in self._replays:
+            # Whether processes draw alike shows before any of them is lost.
+            self._know(task.audit, signature_of_seed(task, deadline, *COMMON_SEED))
+        return bool(self._replays[task.audit])
 
-    def know(self, audit: str, replay: int | None) -> None:
+    def _know(self, audit: str, replay: int | None) -> None:
         """Note what a process drew from the common seed, if that can tell anything."""
         drawn = self._replays.setdefault(audit, set())
         if replay is not None:
             drawn.add(replay)
 
-    def meet(self, audit: str, ended: Ended, in_round: set[int]) -> None:
-        """Refuse workers that share random state: their sequences are the same where the seeds differ."""
-        process, first, replay = ended.worker
-        shared = first is not None and self._firsts.setdefault(first, process) != process
-        self.know(audit, replay)
-        for block in ended.blocks:
-            if block.signature is not None:
-                shared |= block.signature in in_round or (not in_round and block.signature in self._rounds)
-                if not in_round:
-                    self._rounds.add(block.signature)
-                in_round.add(block.signature)
-        if shared:
+    def meet(self, audit: str, process: int, first: int | None, replay: int | None = None) -> None:
+        """Refuse processes that share random state: what they draw first is the same where the seeds differ."""
+        if replay is not None:
+            self._know(audit, replay)
+        if first is not None and self._firsts.setdefault(first, process) != process:
             raise MechanismError(
                 "Workers gave the same sequence of outputs: they share random state, such as a generator made when a module is "
                 "imported. Draw from the `rng` that is handed in."

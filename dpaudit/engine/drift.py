@@ -1,4 +1,4 @@
-"""Noticing a mechanism that keeps state: outputs of one side that change as the audit goes on."""
+"""Noticing draws that are not independent: outputs that change as the audit goes on, or that come again."""
 
 from __future__ import annotations
 
@@ -41,6 +41,42 @@ class Drift:
             statistic = float((((late * scale - early / scale) ** 2)[keep] / both[keep]).sum())
             if chdtrc(max(int(keep.sum()) - 1, 1), statistic) < FALSE_ALARM:
                 self.found = True
+
+
+class Replays:
+    """Notices draws that come again, such as those of a mechanism that seeds its own generator in every call.
+
+    The first outputs of one side in each round, which come from seeds of their own, are compared with those of the round
+    before, until they differ once. Draws that are independent agree in n outputs with probability c^n, if two outputs agree
+    with probability c.
+    """
+
+    def __init__(self) -> None:
+        self._first: dict[int, NDArray[np.uint64]] = {}  # of the last round of each pair
+        self._log_chance = 0.0
+        self.differed = False
+
+    def compare(self, pair: int, first: Encoded) -> bool:
+        """Whether rounds were alike so far though chance would have made them so less than once in a thousand million."""
+        if self.differed:
+            return False
+        keys = record_keys(first)
+        before = self._first.get(pair)
+        self._first[pair] = keys
+        if before is None:
+            return False
+        size = min(before.size, keys.size)
+        self.differed = bool((before[:size] != keys[:size]).any())
+        if not self.differed and size:
+            self._log_chance += size * log_collision(keys[:size])
+        return not self.differed and self._log_chance < np.log(1e-9)
+
+
+def log_collision(keys: NDArray[np.uint64]) -> float:
+    """Log of the probability that two outputs agree, as far as the collisions among these tell."""
+    size = keys.size
+    _, frequency = np.unique(keys, return_counts=True)
+    return float(np.log(max(float((frequency * (frequency - 1)).sum()) / (size * max(size - 1, 1)), 1.0 / size**2)))
 
 
 class Watch:

@@ -105,8 +105,11 @@ class Learner:
         width = max(batch.width for sides in self._kept for batch in sides)
         return (stack([a for a, _ in self._kept], width=width), stack([b for _, b in self._kept], width=width))
 
-    def settle(self, settled: Settled, size: int) -> tuple[Record, ...]:
-        """Turn a round into records (bets from the past, counts from the round), and only then learn from it."""
+    def settle(self, settled: Settled, size: int, *, last: bool = False) -> tuple[Record, ...]:
+        """Turn a round into records (bets from the past, counts from the round), and only then learn from it.
+
+        After the ``last`` round nothing is fitted any more: nobody will bet on it, and there may be no time.
+        """
         counts = [new[:, : view.cells] for view, new in zip(self.views, settled.counts, strict=True)]
         records = tuple(
             Record(view.name, past, new, view.ordered, older)
@@ -123,6 +126,8 @@ class Learner:
         if self.wanted() and len(settled.learn[0]):
             self._kept.append(settled.learn)
             self._rows += len(settled.learn[0])
+        if last and self.views:
+            return records
         if self.seen >= self._rebuild_at and self._kept and (self._rows >= self._rebuild_at or not self.views):
             self._rebuild()
         elif settled.repeats:
@@ -189,7 +194,7 @@ class Learner:
                 counts.setdefault(key, [0, 0])[side] += count
                 text_of_key[key] = text
             room = MOST_RECORDS - view.table.keys.size
-            new = sorted(counts, key=lambda key: -sum(counts[key]))[: max(room, 0)]
+            new = sorted(counts, key=lambda key: (-sum(counts[key]), key))[: max(room, 0)]
             if not new:
                 return
             keys = np.concatenate([view.table.keys, np.array(new, dtype=view.table.keys.dtype)])

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpaudit.engine.numerals import EXACT_INTEGER, NUMERIC, Numerals, numeric
 from dpaudit.engine.partition import Ascending
-from dpaudit.engine.reading import Reader, as_array, read
+from dpaudit.engine.reading import Reader, as_array, entries, read
 from dpaudit.engine.structures import CUT, array_label, placeholder, plain, with_rest
 
 Codes: TypeAlias = NDArray[np.uint64]
@@ -109,7 +109,7 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
         words = _words(outputs)
         if words is not None:
             return words
-        outputs = outputs.tolist() if outputs.ndim == 1 and outputs.dtype.kind == "O" else list(outputs)
+        outputs = list(outputs)
     kinds = set(map(type, outputs))
     if len(kinds) == 1:
         fast = _homogeneous(outputs, kinds.pop())
@@ -120,6 +120,11 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
 
 def unwrapped(outputs: NDArray[Any] | Sequence[Any]) -> NDArray[Any] | Sequence[Any]:
     """Containers of outputs as a plain array or list: data frames by row, records as tuples, what is masked as missing."""
+    inside = _unwrapped(outputs)
+    return entries(inside) if isinstance(inside, np.ndarray) and inside.dtype.kind == "O" else inside
+
+
+def _unwrapped(outputs: NDArray[Any] | Sequence[Any]) -> NDArray[Any] | Sequence[Any]:
     if type(outputs) is np.ndarray and outputs.dtype.names is None:
         return outputs
     if hasattr(outputs, "to_numpy"):
@@ -257,7 +262,7 @@ def _homogeneous(outputs: Sequence[Any], kind: type) -> Encoded | None:
         if len(set(map(len, outputs))) != 1 or set(map(type, itertools.chain.from_iterable(outputs))) != {float}:
             return None
         leaves = ", ".join([placeholder("float")] * len(outputs[0]))
-        label = f"({leaves})" if kind is tuple else f"[{leaves}]"
+        label = f"({leaves}{',' if len(outputs[0]) == 1 else ''})" if kind is tuple else f"[{leaves}]"
         return _uniform(label, np.array(outputs, dtype=np.float64, order="F"))
     return None
 

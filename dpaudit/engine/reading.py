@@ -18,6 +18,7 @@ import re
 import sys
 import types
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -117,8 +118,10 @@ class Reader:
         return with_rest(placeholder(kind))
 
     def _array(self, output: Any) -> str:
+        if output.dtype.kind == "O" and output.ndim:
+            output = _row(output)
         if output.dtype.kind not in NUMERIC:
-            items = self.walk(output.tolist())
+            items = self.walk(_nested_entries(output) if output.dtype.kind == "O" else output.tolist())
             record = output.dtype.kind == "V" and output.ndim == 0
             return items if record else f"array of shape {output.shape}: {items}"
         masked = isinstance(output, np.ma.MaskedArray)
@@ -136,7 +139,7 @@ class Reader:
         if isinstance(output, Mapping):
             return self._mapping(output, ordered=True)
         if isinstance(output, tuple):
-            return f"({', '.join([self.walk(item) for item in output])})"
+            return f"({', '.join([self.walk(item) for item in output])}{',' if len(output) == 1 else ''})"
         if isinstance(output, list):
             return f"[{', '.join([self.walk(item) for item in output])}]"
         if isinstance(output, Set):
@@ -221,6 +224,57 @@ class Reader:
             return self._real(number, "number", _left_over(number))
 
         return pattern.sub(take, text)
+
+
+def entries(array: NDArray[Any]) -> NDArray[Any] | list[Any]:
+    """The outputs in an array of objects, each as it would be in an array of its own.
+
+    Whether an array holds objects is decided by all of its entries together (one None is enough), so the others must not
+    tell: numbers are numpy's, and what numpy would have made a row of, had it been alone, is one.
+    """
+    if array.ndim == 1:
+        kinds = set(map(type, array.tolist()))
+        with suppress(OverflowError):
+            for kind in (float, bool, int):
+                if kinds == {kind}:
+                    return np.array(array.tolist(), dtype=kind)
+    return [_entry(item) for item in array]
+
+
+def _entry(item: Any) -> Any:
+    match item:
+        case _ if type(item) in (float, bool):
+            return np.float64(item) if type(item) is float else np.bool_(item)
+        case _ if type(item) is int:
+            return np.int64(item) if -(2**63) <= item < 2**63 else np.uint64(item) if 0 < item < 2**64 else item
+        case np.ma.MaskedArray():
+            return item
+        case list() | tuple() | np.ndarray():
+            return _row(item)
+    return item
+
+
+def _row(items: Any) -> NDArray[Any]:
+    """Items that numpy may have made a dimension of, as an array: of numbers if they are, otherwise of objects."""
+    if isinstance(items, np.ndarray) and items.dtype.kind != "O":
+        return items
+    try:
+        row = np.array(items, dtype=object)
+    except ValueError:  # arrays that fit together in part
+        row = np.empty(len(items), dtype=object)
+        for place, item in enumerate(items):
+            row[place] = item
+    if all(type(item) in (bool, int, float) or isinstance(item, np.number | np.bool_) for item in row.ravel().tolist()):
+        with suppress(OverflowError):
+            numbers = np.array(row.tolist())
+            return numbers if numbers.dtype.kind in NUMERIC else row
+    return row
+
+
+def _nested_entries(array: NDArray[Any]) -> Any:
+    if not array.ndim:
+        return _entry(array.item())
+    return [_nested_entries(row) if array.ndim > 1 else _entry(row) for row in array]
 
 
 def as_array(output: Any) -> NDArray[Any]:

@@ -161,7 +161,7 @@ class Result:
 def claim_to_dict(claim: Claim) -> dict[str, Any]:
     """A claim as its kind, parameters and relation."""
     parameters = {
-        ("delta" if name == "claimed_delta" else name): getattr(claim, name)
+        ("delta" if name == "claimed_delta" else name): as_plain(getattr(claim, name))
         for name in claim.__dataclass_fields__  # type: ignore[attr-defined]  # every claim is a dataclass
         if name != "relation"
     }

@@ -16,7 +16,6 @@ from itertools import pairwise
 
 from dpaudit.engine.crew import Crew, GaveUp, LostWorker, cannot_be_sent, received
 from dpaudit.engine.sampling import (
-    COMMON_SEED,
     FEWEST_BLOCKS,
     SIGNED,
     BlockPair,
@@ -25,7 +24,6 @@ from dpaudit.engine.sampling import (
     Task,
     merge,
     run_task,
-    signature_of_seed,
 )
 
 LONGEST_TASK = 1.0  # seconds of work, where its blocks allow: what is lost with a worker, or at a stop
@@ -52,10 +50,13 @@ def run_round(
 
     ``seconds_each`` is what one output took so far; it only decides who draws, never what is drawn.
     """
-    if crew.executor is None or 2 * sum(sizes) * seconds_each < 2 * crew.worth_sending:
+    # A mechanism with random state of its own is left to the workers: they may have started from the state it has here.
+    if crew.executor is None or (crew.reproducible and 2 * sum(sizes) * seconds_each < 2 * crew.worth_sending):
         return _run_here(task, sizes, deadline, on_block)
-    if 2 * SIGNED * seconds_each > INTRODUCTION:
-        task = replace(task, audit="")
+    affordable = [size for size in SIGNED if 2 * size * seconds_each <= INTRODUCTION]
+    task = replace(task, introduction=affordable[-1]) if affordable else replace(task, audit="")
+    if task.audit and not crew.tells(task, deadline):
+        return _run_here(task, sizes, deadline, on_block)
     try:
         return _There(task, sizes, deadline, crew, seconds_each, on_block).run()
     except LostWorker as loss:  # whoever could tell what was lost is gone
@@ -135,11 +136,7 @@ class _There:
     def run(self) -> Ended:
         self._crew.start()
         name = self._pieces[0].audit
-        if name and not self._crew.known(name):
-            # Whether processes draw alike shows before any of them is lost.
-            self._crew.know(name, signature_of_seed(self._pieces[0], self._deadline, *COMMON_SEED))
         done = _Prefix()
-        signatures: set[int] = set()
         cause: BaseException | None = None
         sent = settled = 0
         try:
@@ -151,7 +148,7 @@ class _There:
                 self._land()
                 while cause is None and settled in self._landed:
                     ended = self._landed.pop(settled)
-                    self._crew.meet(name, ended, signatures)
+                    self._crew.meet(name, *ended.worker)
                     done.extend(ended.blocks)
                     self._on_block(2 * sum(block.size for block in ended.blocks))
                     cause = ended.cause

@@ -15,11 +15,12 @@ import numpy as np
 
 from dpaudit.claims import Claim, Verdict
 from dpaudit.engine.crew import Crew, LostWorker
-from dpaudit.engine.drift import Drift, Watch
+from dpaudit.engine.drift import Drift, Replays, Watch
 from dpaudit.engine.evidence import Points
 from dpaudit.engine.family import LARGEST_EPSILON, claim_delta, claimed_epsilon, points_of
 from dpaudit.engine.learning import Builder, Settled, build_views
 from dpaudit.engine.options import Options
+from dpaudit.engine.outputs import encode
 from dpaudit.engine.power import HEADLINE, detectable_epsilon
 from dpaudit.engine.progress import Progress
 from dpaudit.engine.representation import MEANING, NO_FLOATS, all_whole, any_float, build_bit_views
@@ -27,6 +28,7 @@ from dpaudit.engine.result import Channel, Result, StoppedBy, Witness, as_plain
 from dpaudit.engine.rounds import run_round
 from dpaudit.engine.sampling import (
     CHANGED_INPUT,
+    LARGEST_BLOCK,
     BatchRaised,
     BlockPair,
     OutOfTime,
@@ -56,6 +58,11 @@ PROPOSALS = 3  # so many at a time
 FROM_ZERO = 0.1  # what must be detectable where the claim is epsilon = 0
 IMPATIENCE = 5  # interrupts of a conclusion that takes milliseconds, after which there is none
 TYPES_NUMBER = 6_000_000  # names a seed
+REPLAYED = (
+    "The mechanism gave the same outputs in rounds with different seeds: it draws from a generator of its own that starts afresh "
+    "in every call (a fixed seed?), so its releases are not independent. Draw from the `rng` handed in, or make the generator "
+    "once."
+)
 LAST_ROUND = 0.8  # of what is left; a round as large takes the rest too
 MEANT_FOR_A_PAIR = 400  # samples below which a further pair in the pool is not worth its share
 
@@ -184,6 +191,7 @@ class Run:
         )
         self.best_lower = self.epsilon_known = 0.0
         self.drift = Drift()
+        self.replays = Replays()
         self.watch = Watch()
         self.propose_at = FIRST_PROPOSALS
         self.crossed = False  # the wealth against the claim has passed the threshold
@@ -191,7 +199,7 @@ class Run:
 
     def _probe(self, pairs: Sequence[Pair]) -> None:
         """Look for shared random state on the first pairs, until the outputs of one vary enough to tell."""
-        if self.options.samples < FEWEST_FOR_A_PROBE:
+        if self.options.samples < max(FEWEST_FOR_A_PROBE, self.drawn + PROBE_CHARGE):
             return
         deadline = None if self.options.seconds is None else self.started + 0.1 * self.options.seconds
         for number, pair in enumerate(pairs[:MOST_PROBED]):
@@ -230,8 +238,9 @@ class Run:
                     return StoppedBy.SAMPLES
                 self.sampled = candidate
                 sizes = self.sampler.blocks(size, timed=self.deadline is not None)
+                task = self._task(candidate, len(sizes))
                 ended = run_round(
-                    self._task(candidate, len(sizes)),
+                    task,
                     sizes,
                     deadline=self.deadline,
                     crew=self.crew,
@@ -239,17 +248,35 @@ class Run:
                     on_block=progress.advance,
                 )
                 if ended.cause is not None and self._ends_batching(ended.cause):
-                    self.drawn += 2 * size
+                    # What was drawn up to the call that raised, and with it, is neither settled nor drawn again.
+                    whole = sum(block.size for block in ended.blocks)
+                    self.drawn += 2 * min(whole + sizes[0], size)
                     raise ended.cause
                 if ended.blocks:
-                    self._settle(candidate, merge(ended.blocks), leading=leading, spent=spent)
+                    merged = merge(ended.blocks)
+                    if self.replays.compare(candidate.number, merged.learn[0].head(min(sizes[0], task.keep))):
+                        raise MechanismError(REPLAYED)
+                    self._settle(candidate, merged, leading=leading, spent=spent)
                     progress.show(self.trajectory[-1][1])
                 if self.refuted and options.until == "violation":
                     return StoppedBy.VIOLATION
                 if ended.cause is not None:
                     return self._cut_short(ended.cause)
-                if self.deadline is not None and time.monotonic() >= self.deadline:
+                if self._out_of_time():
                     return StoppedBy.SECONDS
+
+    def _check_replays(self, candidate: Candidate) -> None:
+        """Before an accusation, look at as many outputs as it rests on, where fewer were never seen to differ."""
+        size = min(candidate.seen, LARGEST_BLOCK)
+        with suppress(BatchRaised, TimedOut):
+            for part in range(2):
+                seed = seed_child(self.entropy, 0, 0, 6, part)
+                drawn = encode(self.sampler.draw(candidate.pair.neighbour, size, seed, self.deadline))
+                if self.replays.compare(-candidate.number, drawn):
+                    raise MechanismError(REPLAYED)
+
+    def _out_of_time(self) -> bool:
+        return self.deadline is not None and time.monotonic() >= self.deadline
 
     def _propose(self) -> None:
         """Edit the most promising pair; the shares of such proposals were set aside at the start."""
@@ -286,7 +313,9 @@ class Run:
         for (past, ordered), new in zip(candidate.learner.past_counts(), merged.counts, strict=True):
             if ordered:
                 self.drift.compare(past, new[:, : past.shape[1]])
-        records = candidate.learner.settle(Settled(merged.counts, merged.learn, merged.repeats), merged.size)
+        records = candidate.learner.settle(
+            Settled(merged.counts, merged.learn, merged.repeats), merged.size, last=self._out_of_time()
+        )
         log_wealth = self.campaign.settle(candidate, records, leading=leading, spent=spent)
         self.trajectory.append((self.drawn, log_wealth))
         if self.options.on_round is not None:
@@ -297,6 +326,8 @@ class Run:
         if self.crossed and not self.refuted:
             # Verdict and bound agree: everything stronger than the claim must be refuted too, now or later.
             self.refuted = self._parameter_lower() >= self.claim.parameter
+            if self.refuted and self.sampler.batched and not self.replays.differed:
+                self._check_replays(candidate)
 
     def _cut_short(self, cause: BaseException) -> StoppedBy:
         match cause:

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
-from dpaudit.engine.drift import raised_share
+from dpaudit.engine.drift import log_collision, raised_share
 from dpaudit.engine.outputs import Encoded, digest, encode, record_keys, stack, unwrapped
 from dpaudit.engine.views import Block, RecordView, ScoreView, View
 from dpaudit.errors import DPAuditError, MechanismError
@@ -36,7 +36,7 @@ Counts: TypeAlias = NDArray[np.int64]
 LARGEST_BLOCK = 65_536  # outputs drawn at once: what bounds the memory
 TOGETHER = 8192  # outputs of a block below which the blocks of a task are counted together
 ALL_LEARNED = 1024  # outputs of a block below which all are learned from
-SIGNED = 32
+SIGNED = (32, 512, 4096)  # outputs that tell processes apart; more where fewer could be the same by chance
 COMMON_SEED = (4, 0)  # from which all processes draw once, to see whether they draw alike
 CHANGED_INPUT = (
     "The mechanism changed its input, so later releases saw other data than earlier ones. Copy the data inside the mechanism "
@@ -148,7 +148,7 @@ class Task:
     sizes: tuple[int, ...]
     keep: int  # outputs of each side and block to hand back for learning
     audit: str = ""  # names the audit, for workers that serve several; nothing is drawn from it
-    signed: bool = False  # whether blocks carry the signature by which replays are noticed
+    introduction: int = 0  # outputs that a worker may draw at once to introduce itself
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,6 @@ class BlockPair:
     counts: tuple[Counts, ...]  # per view and side its cells, and what it studies
     learn: tuple[Encoded, Encoded]
     repeats: tuple[tuple[int, Any, int, str], ...]
-    signature: int | None  # of the first outputs, where chance could not repeat them
     seconds: tuple[float, float]  # spent in the mechanism, and in all
 
 
@@ -221,7 +220,7 @@ def run_sent_task(task: Task, seconds: float | None = None) -> Ended:
     if task.audit and task.audit not in _INTRODUCTIONS:
         if len(_INTRODUCTIONS) >= MOST_INTRODUCTIONS:
             _INTRODUCTIONS.clear()
-        _INTRODUCTIONS[task.audit] = _introduction(task, deadline)
+        _INTRODUCTIONS[task.audit] = introduction(task, deadline)
     signatures = _INTRODUCTIONS.get(task.audit, (None, None))
     before = fingerprint((task.data, task.neighbour))
     ended = run_task(task, deadline=deadline)
@@ -230,7 +229,7 @@ def run_sent_task(task: Task, seconds: float | None = None) -> Ended:
     return replace(ended, worker=(os.getpid(), *signatures))
 
 
-def _introduction(task: Task, deadline: float | None) -> tuple[int | None, int | None]:
+def introduction(task: Task, deadline: float | None) -> tuple[int | None, int | None]:
     """Signatures of a few outputs on which nothing is bet.
 
     From different seeds, processes that start from one random state (a generator made at import time) draw the same; from
@@ -240,12 +239,18 @@ def _introduction(task: Task, deadline: float | None) -> tuple[int | None, int |
 
 
 def signature_of_seed(task: Task, deadline: float | None, *key: int) -> int | None:
-    """Signature of what this process draws from one seed, on which nothing is bet."""
-    seed = seed_child(task.entropy, 0, 0, *key)
-    try:
-        return _signature(encode(task.sampler.draw(task.data, SIGNED, seed, deadline)))
-    except (TimedOut, BatchRaised, OutOfTime):
-        return None
+    """A digest of what this process draws from one seed, on which nothing is bet; None where chance could repeat it."""
+    for size in SIGNED:
+        if size > task.introduction:
+            break
+        try:
+            drawn = encode(task.sampler.draw(task.data, size, seed_child(task.entropy, 0, 0, *key), deadline))
+        except (TimedOut, BatchRaised, OutOfTime):
+            break
+        keys = record_keys(drawn)
+        if telling(keys):
+            return digest(keys.tobytes().hex())
+    return None
 
 
 def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[int], None] = lambda _: None) -> Ended:
@@ -265,13 +270,12 @@ def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[i
         for block, size in enumerate(task.sizes, start=task.first):
             if deadline is not None and time.monotonic() > deadline:
                 raise OutOfTime
-            look = block % LOOK_EVERY == 0
             sides: list[Any] = []
             for side, data in enumerate((task.data, task.neighbour)):
                 since = time.perf_counter()
                 outputs = task.sampler.draw(data, size, seeds.of(block, side), deadline)
                 drawing += time.perf_counter() - since
-                sides.append(outputs if size < TOGETHER else _count(task, [outputs], [size], look=look))
+                sides.append(outputs if size < TOGETHER else _count(task, block, [outputs], [size]))
                 del outputs  # the next block is drawn into the same memory
             if size < TOGETHER:
                 small.append((size, sides[0], sides[1]))  # in one step: an interrupt may come after any
@@ -284,7 +288,7 @@ def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[i
         cause = error.with_traceback(None)  # its frames would keep a suspended mechanism, and its locks, alive
     if small:
         sizes, *outputs_of = zip(*small, strict=True)
-        counted = [_count(task, outputs, sizes, look=True) for outputs in outputs_of]
+        counted = [_count(task, task.first + len(done), outputs, sizes) for outputs in outputs_of]
         done.append(_paired(sum(sizes), counted, (drawing, time.perf_counter() - begin)))
     return Ended(tuple(done), cause)
 
@@ -306,60 +310,54 @@ class OneSide:
     counts: tuple[Counts, ...]  # per view its cells, and what it studies
     learn: Encoded
     repeats: tuple[tuple[Any, int, str], ...]
-    signature: int | None
 
 
-def _count(task: Task, blocks: Sequence[Outputs], sizes: Sequence[int], *, look: bool) -> OneSide:
-    """Count consecutive blocks of one side in every view, and ``look`` for outputs that repeat exactly."""
-    batch = encode(_joined(blocks))
+def _count(task: Task, first: int, blocks: Sequence[Outputs], sizes: Sequence[int]) -> OneSide:
+    """Count consecutive blocks of one side in every view, and look for outputs that repeat exactly.
+
+    They are looked for in each block by itself: what is found must not depend on how blocks were shared out among workers.
+    """
+    batch = encoded(blocks)
     prepared = Block(batch)
     repeats: list[tuple[Any, int, str]] = []
-    if sizes[0] >= ALL_LEARNED:
-        for view in task.views:
-            # Where nothing repeated so far, looking costs a sort that counting does without: a part of one block in a few.
-            if isinstance(view, RecordView) and view.table.keys.size:
+    ends = np.cumsum(sizes).tolist()
+    for view in task.views:
+        if not isinstance(view, RecordView) or sizes[0] < ALL_LEARNED:
+            continue
+        known = bool(view.table.keys.size)
+        for number, (stop, size) in enumerate(zip(ends, sizes, strict=True), first):
+            if known and len(sizes) == 1:
                 repeats.extend(view.unknown(prepared))
-            elif isinstance(view, RecordView) and look:
-                repeats.extend(view.unknown(Block(batch.rows(slice(LOOKED_AT)))))
+            # Where nothing repeated so far, looking costs a sort that counting does without: a part of one block in a few.
+            elif size >= ALL_LEARNED and (known or number % LOOK_EVERY == 0):
+                seen = slice(stop - size, stop if known else min(stop, stop - size + LOOKED_AT))
+                repeats.extend(view.unknown(Block(batch.rows(seen))))
     counts = tuple(view.study(prepared) if isinstance(view, ScoreView) else view.count(prepared) for view in task.views)
-    return OneSide(counts, _heads(batch, sizes, task.keep), tuple(repeats), _signature(batch) if task.signed else None)
+    return OneSide(counts, _heads(batch, sizes, task.keep), tuple(repeats))
 
 
 def _paired(size: int, sides: Sequence[OneSide], seconds: tuple[float, float]) -> BlockPair:
     of_d, of_neighbour = sides
     counts = tuple(np.stack(both) for both in zip(of_d.counts, of_neighbour.counts, strict=True))
     repeats = tuple((side, *repeat) for side, counted in enumerate(sides) for repeat in counted.repeats)
-    return BlockPair(size, counts, (of_d.learn, of_neighbour.learn), repeats, of_neighbour.signature, seconds)
+    return BlockPair(size, counts, (of_d.learn, of_neighbour.learn), repeats, seconds)
 
 
-def _signature(batch: Encoded) -> int | None:
-    """A digest of the first outputs of a block, or None where two blocks could share it by chance.
-
-    Two blocks with one signature mean workers that start from the same random state (a generator made at import time).
-    """
-    if len(batch) < SIGNED:
-        return None
-    keys = record_keys(batch.head(SIGNED))
-    return digest(keys.tobytes().hex()) if _telling(keys) else None
-
-
-def _telling(keys: NDArray[np.uint64]) -> bool:
+def telling(keys: NDArray[np.uint64]) -> bool:
     """Whether an equal sequence has a chance below one in a thousand million, by the collisions in this one."""
-    size = keys.size
-    _, frequency = np.unique(keys, return_counts=True)
-    collision = max(float((frequency * (frequency - 1)).sum()) / (size * max(size - 1, 1)), 1.0 / size**2)
-    return bool(size * np.log(collision) < np.log(1e-9))
+    return bool(keys.size * log_collision(keys) < np.log(1e-9))
 
 
-def _joined(parts: Sequence[Outputs]) -> Outputs:
-    if len(parts) == 1:
-        return parts[0]
-    arrays = [part for part in parts if isinstance(part, np.ndarray)]
-    same = len({part.shape[1:] for part in arrays}) == 1 and len({part.dtype for part in arrays}) == 1
-    numbers = all(part.dtype.kind in "fbiu" for part in arrays) and len({part.shape[1:] for part in arrays}) == 1
-    if len(arrays) == len(parts) and (same or numbers):
-        return np.concatenate(arrays)
-    return [output for part in parts for output in part]
+def encoded(blocks: Sequence[Outputs]) -> Encoded:
+    """Encode blocks together. Arrays are joined where they are of one kind: another would change what is in them."""
+    if len(blocks) == 1:
+        return encode(blocks[0])
+    if all(isinstance(block, list) for block in blocks):
+        return encode([output for block in blocks for output in block])
+    arrays = [block for block in blocks if isinstance(block, np.ndarray)]
+    if len(arrays) == len(blocks) and len({(block.shape[1:], block.dtype) for block in arrays}) == 1:
+        return encode(np.concatenate(arrays))
+    return stack([encode(block) for block in blocks])
 
 
 def _heads(batch: Encoded, sizes: Sequence[int], keep: int) -> Encoded:
@@ -384,9 +382,7 @@ def merge(blocks: Sequence[BlockPair]) -> BlockPair:
     )
     repeats = tuple(repeat for block in blocks for repeat in block.repeats)
     seconds = (sum(block.seconds[0] for block in blocks), sum(block.seconds[1] for block in blocks))
-    return BlockPair(
-        sum(block.size for block in blocks), counts, (learn[0], learn[1]), repeats, blocks[0].signature, seconds
-    )
+    return BlockPair(sum(block.size for block in blocks), counts, (learn[0], learn[1]), repeats, seconds)
 
 
 def block_sizes(total: int, *, least: int = 1) -> tuple[int, ...]:
@@ -422,8 +418,8 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: f
     # A slow mechanism is asked for less: the probe is to cost no more than a twentieth of the time there is.
     allowed = 0.02 if deadline is None else 0.05 * max(deadline - time.monotonic(), 0.0)
     # How many pairs are probed depends on what was told, so the clock may save only calls that could not tell more.
-    telling = _telling(record_keys(drawn))
-    if elapsed * 32 < max(allowed, 0.02) or (deadline is None and not telling):
+    tells = telling(record_keys(drawn))
+    if elapsed * 32 < max(allowed, 0.02) or (deadline is None and not tells):
         size = 64
         drawn = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))
     again = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))
@@ -434,19 +430,19 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: f
             "The mechanism raised on every call, on both data sets, so there is nothing to audit:\n\n"
             + traceback_of(sampler.mechanism, data, seed_child(entropy, 0, 0, 2, 0))
         )
-    telling = telling or _telling(record_keys(drawn))
-    if telling and _same(drawn, other_seed):
+    tells = tells or telling(record_keys(drawn))
+    if tells and _same(drawn, other_seed):
         raise MechanismError(
             "The mechanism gave the same sequence of outputs for two different seeds: it draws from a generator of its own "
             "that starts afresh in every call (a fixed seed?). Draw from the `rng` handed in, or make the generator once."
         )
-    if telling and _same(drawn, other_side):
+    if tells and _same(drawn, other_side):
         raise MechanismError(
             "The mechanism gave the same sequence of outputs on both data sets: the two sides share their random numbers, "
             "so they are not independent. Draw from the `rng` that is handed in."
         )
     raised = np.mean([raised_share(drawn), raised_share(other_side)])
-    return Probe(_same(drawn, again), float(raised), telling)
+    return Probe(_same(drawn, again), float(raised), tells)
 
 
 def traceback_of(mechanism: Mechanism, data: Any, seed: np.random.SeedSequence) -> str:
