@@ -26,8 +26,10 @@ NOISE_NUMBER = 7_000_000  # names its seeds
 MEANING = {
     "law": "the residuals have another distribution than declared",
     "scale": "the residuals have another spread than declared",
-    "repetition": "noise is repeated from one release to the next",
+    "repetition": "noise comes again in a later release",
+    "negation": "noise comes again in a later release with its sign changed",
     "sharing": "coordinates of one release share their noise",
+    "opposition": "coordinates of one release share their noise with its sign changed",
 }
 
 
@@ -58,7 +60,8 @@ class NoiseCheck:
         strongest = self.strongest
         if self.verdict is Verdict.VIOLATION and strongest is not None:
             where = f" on data = {strongest.data}" if strongest.data else ""
-            lines.append(f"  {MEANING[strongest.name]}{where} (p-value {self.p_value:.2g}, alpha {self.alpha:g})")
+            lag = f" ({strongest.lag} later)" if strongest.lag else ""
+            lines.append(f"  {MEANING[strongest.name]}{lag}{where} (p-value {self.p_value:.2g}, alpha {self.alpha:g})")
             if math.isfinite(self.spread) and strongest.name in ("law", "scale"):
                 lines.append(f"  their spread is {self.spread:.3g} times the declared one")
         else:
@@ -88,7 +91,7 @@ def check_noise(
     residuals: int = RESIDUALS,
     seed: int = 0,
 ) -> NoiseCheck:
-    """Test whether outputs minus the query's answers are independent draws from the declared law (see ``residuals``).
+    """Test outputs minus the query's answers for the declared law, and for the dependence that ``residuals`` can see.
 
     About ``residuals`` of them are drawn, one for each number of each release, on data sets of the pool; the tests run on all
     together and on each data set alone.

@@ -39,7 +39,7 @@ def test_p_values_of_the_declared_noise(name):
         residuals = np.asarray(drawn, dtype=float).reshape(40, 3)
         for test in fit_tests(*tails(law, residuals, np.ones_like(residuals), rng), rng):
             low[test.name] = low.get(test.name, 0) + (test.p_value <= LEVEL)
-    assert set(low) == {"law", "scale", "repetition", "sharing"}
+    assert set(low) == {"law", "scale", "repetition", "negation", "sharing", "opposition"}
     assert max(low.values()) <= LIMIT
     # The Gamma test is exact, so it must reach its level too: fewer than the mirrored limit is as unlikely.
     assert low["scale"] >= int(binom.ppf(1e-6, RUNS, LEVEL))

@@ -121,12 +121,25 @@ def test_ranks_among_draws_of_ones_own():
 def test_statistics_against_scipy():
     rng = np.random.default_rng(3)
     u = rng.random((500, 1)) ** 1.05
-    law, scale, _ = fit_tests(u, 1 - u, rng)
+    law, scale, *_ = fit_tests(u, 1 - u, rng)
     assert law.statistic == pytest.approx(stats.kstest(u.ravel(), "uniform").statistic)
     assert law.p_value >= stats.kstest(u.ravel(), "uniform").pvalue
     depth = -np.log(2 * np.minimum(u, 1 - u)).sum()
     tail = stats.gamma(500)
     assert scale.p_value == pytest.approx(2 * min(tail.cdf(depth), tail.sf(depth)))
+
+
+@pytest.mark.parametrize("shape", [(2, 1), (9, 1), (40, 3)])
+def test_lags_against_sums_one_by_one(shape):
+    u = np.random.default_rng(1).random(shape)
+    found = {test.name: test for test in fit_tests(u, 1 - u, np.random.default_rng(0))}
+    for name, sign in (("repetition", -1), ("negation", 1)):
+        sums = {lag: np.cos(2 * np.pi * (u[:-lag] + sign * u[lag:])) for lag in range(1, shape[0])}
+        lag = max(sums, key=lambda lag: sums[lag].sum() ** 2 / sums[lag].size)
+        p_value = 2 * len(sums) * math.exp(-(sums[lag].sum() ** 2) / sums[lag].size)
+        assert found[name].lag == lag
+        assert found[name].statistic == pytest.approx(abs(sums[lag].mean()))
+        assert found[name].p_value == pytest.approx(min(1.0, p_value))
 
 
 def test_one_impossible_residual_is_not_taken_for_proof_many_are():
@@ -187,15 +200,52 @@ def test_noise_that_is_smaller_on_one_data_set_is_located():
     assert "on data = [5]" in str(found)
 
 
-def test_repeated_noise_is_found():
-    mechanism = dpaudit.batched(lambda data, size, rng: sum(data) + rng.laplace(size=-(-size // 2)).repeat(2)[:size])
+def again(size, rng):
+    """Every draw twice in a row."""
+    return rng.laplace(size=-(-size // 2)).repeat(2)[:size]
+
+
+def halves(size, rng):
+    """The second half repeats the first."""
+    return np.tile(rng.laplace(size=-(-size // 2)), 2)[:size]
+
+
+def table(size, rng):
+    """A list of 97 numbers, over and over."""
+    return np.resize(rng.laplace(size=97), size)
+
+
+def afresh(size, rng):
+    """A generator that starts afresh in every call."""
+    return np.random.default_rng(7).laplace(size=size)
+
+
+def alternating(size, rng):
+    """Each draw, and then its negative."""
+    return again(size, rng) * np.resize([1.0, -1.0], size)
+
+
+@pytest.mark.parametrize(
+    ("draw", "name", "lag"),
+    [
+        (again, "repetition", 1),
+        (halves, "repetition", 250),
+        (table, "repetition", 97),
+        (afresh, "repetition", 500),
+        (alternating, "negation", 1),
+    ],
+)
+def test_repeated_noise_is_found(draw, name, lag):
+    mechanism = dpaudit.batched(lambda data, size, rng: sum(data) + draw(size, rng))
     found = check_noise(mechanism, sum, exact.Laplace(0.0, 1.0), PAIRS, residuals=2000)
     assert found.verdict is Verdict.VIOLATION
-    assert found.strongest.name == "repetition"
+    assert (found.strongest.name, found.strongest.lag) == (name, lag)
+    assert f"({lag} later)" in str(found)
 
 
+@pytest.mark.parametrize(("sign", "name"), [(1.0, "sharing"), (-1.0, "opposition")])
 @pytest.mark.parametrize("count", [2, 3, 7])
-def test_shared_noise_is_found_and_independent_noise_is_not(count):
+def test_shared_noise_is_found_and_independent_noise_is_not(count, sign, name):
     def query(data):
         return [sum(data) + place for place in range(count)]
 
@@ -203,7 +253,7 @@ def test_shared_noise_is_found_and_independent_noise_is_not(count):
         def release(data, size, rng):
             noise = rng.laplace(size=(size, count))
             if shared:
-                noise[:, -1] = noise[:, 0]
+                noise[:, -1] = sign * noise[:, 0]
             return np.array(query(data)) + noise
 
         return dpaudit.batched(release)
@@ -215,18 +265,18 @@ def test_shared_noise_is_found_and_independent_noise_is_not(count):
     assert good.verdict is Verdict.NO_VIOLATION_FOUND
     assert good.residuals == 8000 * count
     assert bad.verdict is Verdict.VIOLATION
-    assert bad.strongest.name == "sharing"
+    assert bad.strongest.name == name
 
 
 def histogram(data):
     return {"even": sum(row % 2 == 0 for row in data), "odd": sum(row % 2 for row in data)}
 
 
-def table(data):
+def statistics(data):
     return pd.DataFrame({"count": [len(data)], "sum": [float(sum(data))]}, index=["all"])
 
 
-@pytest.mark.parametrize("query", [histogram, table, lambda data: np.array(sorted(data))])
+@pytest.mark.parametrize("query", [histogram, statistics, lambda data: np.array(sorted(data))])
 @pytest.mark.parametrize("scale", [1.0, 0.5])
 def test_answers_of_every_kind(query, scale):
     def release(data, rng):
