@@ -48,6 +48,7 @@ class NoiseCheck:
     alpha: float
     residuals: int
     data_sets: int
+    width: int  # numbers in the longest answer
     p_value: float
     tests: tuple[FitTest, ...]
     spread: float  # of the residuals, over that of the declared noise; NaN where it is not known
@@ -74,7 +75,7 @@ class NoiseCheck:
             lines.append(
                 f"  smallest p-value of {len(self.tests)} tests together: {self.p_value:.2g} (alpha {self.alpha:g})"
             )
-            lines.append(f"  a Laplace scale off by {100.0 * self.detectable:.2g} % would have been noticed")
+            lines.append(f"  a Laplace scale off by {100.0 * self.detectable:.3g} % would have been noticed")
         if self.verdict is Verdict.INCONCLUSIVE:
             needed = math.ceil(1.01 * self.residuals * (self.detectable / NOTICED) ** 2)  # a little is lost by rounding
             lines.append(
@@ -121,6 +122,7 @@ def check_noise(
     sampler = Sampler(as_mechanism(mechanism))
     rng = np.random.Generator(np.random.PCG64(seed_child(seed, NOISE_NUMBER)))
     answers = _answers(query, neighbours, seed)
+    width = max(answer.numbers.size for _, answer in answers)
     values: dict[str, Floats] = {}
     uniform: dict[str, tuple[Floats, Floats]] = {}
     for number, (data, answer) in enumerate(answers, start=1):
@@ -135,6 +137,7 @@ def check_noise(
                 alpha=alpha,
                 residuals=sum(one.size for one in values.values()),
                 data_sets=number,
+                width=width,
                 p_value=0.0,
                 tests=(),
                 spread=math.nan,
@@ -157,6 +160,7 @@ def check_noise(
         alpha=alpha,
         residuals=pooled.size,
         data_sets=len(values),
+        width=width,
         p_value=p_value,
         tests=tuple(tests),
         spread=_spread(noise, values[strongest.data].ravel() if strongest.data else pooled, rng),
@@ -175,7 +179,7 @@ def _answers(query: Callable[[Any], Any], neighbours: Neighbours, seed: int) -> 
             continue
         tried.add(fingerprint(data))
         try:
-            answer = _vector(query(copy.deepcopy(data)))
+            answer = vector_of(query(copy.deepcopy(data)))
         except Exception:  # whether the mechanism raises there too is for the audit end to end
             continue
         if answer is not None and answer.numbers.size:
@@ -221,14 +225,14 @@ def _matched(outputs: Any, answer: Vector) -> Floats | str:
             return flat
     rows = np.empty((len(outputs), width))
     for row, output in enumerate(outputs):
-        found = _vector(output)
+        found = vector_of(output)
         if found is None or found.keys != answer.keys or found.numbers.size != width:
             return str(output) if isinstance(output, Raised) else shorten(output)
         rows[row] = found.numbers
     return rows
 
 
-def _vector(value: Any) -> Vector | None:
+def vector_of(value: Any) -> Vector | None:
     """A number, or numbers in a list, array, dict, Series or DataFrame, as a vector; None where it is anything else."""
     keys: tuple[Any, ...] = ()
     if is_frame(value) or is_series(value):
