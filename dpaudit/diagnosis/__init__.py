@@ -1,7 +1,8 @@
 """Where is the bug? A mechanism that is declared as query plus noise, examined in stages (:func:`dpaudit.diagnose`)."""
 
+from dpaudit.diagnosis.calibration import Calibration, calibration
 from dpaudit.diagnosis.noise import NoiseCheck, check_noise
 from dpaudit.diagnosis.residuals import FitTest
-from dpaudit.diagnosis.staged import Diagnosis, calibration, diagnose
+from dpaudit.diagnosis.staged import Diagnosis, diagnose
 
-__all__ = ["Diagnosis", "FitTest", "NoiseCheck", "calibration", "check_noise", "diagnose"]
+__all__ = ["Calibration", "Diagnosis", "FitTest", "NoiseCheck", "calibration", "check_noise", "diagnose"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,33 +16,43 @@ from dpaudit.diagnosis.residuals import FitTest, Floats, detectable_scale, fit_t
 from dpaudit.engine.sampling import BatchRaised, Sampler, seed_child
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import Raised, as_mechanism
-from dpaudit.neighbours import Neighbours
+from dpaudit.neighbours import Neighbours, Pair
 from dpaudit.validation import check_count, check_open_unit, shorten
 from dpaudit.values import fingerprint, is_frame, is_series, source
 
 DATA_SETS = 8
+POOL = 32  # pairs they are chosen from
+NOTICED = 0.1  # relative error of a scale that must show, or nothing was decided
 RESIDUALS = 40_000
 NOISE_NUMBER = 7_000_000  # names its seeds
 MEANING = {
     "law": "the residuals have another distribution than declared",
     "scale": "the residuals have another spread than declared",
-    "repetition": "noise is repeated from one release to the next",
+    "repetition": "noise comes again in a later release",
+    "negation": "noise comes again in a later release with its sign changed",
     "sharing": "coordinates of one release share their noise",
+    "opposition": "coordinates of one release share their noise with its sign changed",
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseCheck:
-    """What the residuals said. ``p_value`` is that of all tests together; below ``alpha`` the declared law is refuted."""
+    """What the residuals said. ``p_value`` is that of all tests together; below ``alpha`` the declared law is refuted.
+
+    ``detectable`` is the relative error of a Laplace scale that would have been noticed with probability about 0.98. Where it
+    is above 0.1 and nothing was refuted, the residuals were too few, and the verdict is INCONCLUSIVE.
+    """
 
     noise: str
     verdict: Verdict
     alpha: float
     residuals: int
     data_sets: int
+    width: int  # numbers in the longest answer
     p_value: float
     tests: tuple[FitTest, ...]
     spread: float  # of the residuals, over that of the declared noise; NaN where it is not known
+    detectable: float = math.nan
     mismatch: str = ""  # an output that is not the query's answer plus anything
 
     @property
@@ -53,19 +63,24 @@ class NoiseCheck:
     def __str__(self) -> str:
         if self.mismatch:
             return f"{self.verdict}: noise {self.noise}\n  {self.mismatch}"
-        detectable = detectable_scale(self.residuals, self.alpha / max(len(self.tests), 1))
         lines = [f"{self.verdict}: noise {self.noise}"]
         strongest = self.strongest
         if self.verdict is Verdict.VIOLATION and strongest is not None:
             where = f" on data = {strongest.data}" if strongest.data else ""
-            lines.append(f"  {MEANING[strongest.name]}{where} (p-value {self.p_value:.2g}, alpha {self.alpha:g})")
+            lag = f" ({strongest.lag} later)" if strongest.lag else ""
+            lines.append(f"  {MEANING[strongest.name]}{lag}{where} (p-value {self.p_value:.2g}, alpha {self.alpha:g})")
             if math.isfinite(self.spread) and strongest.name in ("law", "scale"):
                 lines.append(f"  their spread is {self.spread:.3g} times the declared one")
         else:
             lines.append(
                 f"  smallest p-value of {len(self.tests)} tests together: {self.p_value:.2g} (alpha {self.alpha:g})"
             )
-            lines.append(f"  a Laplace scale off by {100.0 * detectable:.2g} % would have been noticed")
+            lines.append(f"  a Laplace scale off by {100.0 * self.detectable:.3g} % would have been noticed")
+        if self.verdict is Verdict.INCONCLUSIVE:
+            needed = math.ceil(1.01 * self.residuals * (self.detectable / NOTICED) ** 2)  # a little is lost by rounding
+            lines.append(
+                f"  too few residuals: one that is off by {100.0 * NOTICED:g} % must be, from residuals={needed} on"
+            )
         lines.append(f"  {self.residuals} residuals on {self.data_sets} data set(s)")
         return "\n".join(lines)
 
@@ -88,10 +103,11 @@ def check_noise(
     residuals: int = RESIDUALS,
     seed: int = 0,
 ) -> NoiseCheck:
-    """Test whether outputs minus the query's answers are independent draws from the declared law (see ``residuals``).
+    """Test outputs minus the query's answers for the declared law, and for the dependence that ``residuals`` can see.
 
-    About ``residuals`` of them are drawn, one for each number of each release, on data sets of the pool; the tests run on all
-    together and on each data set alone.
+    About ``residuals`` of them are drawn, one for each number of each release, on eight data sets of the pool: the first pair,
+    and others of all sizes. The tests run on all together and on each data set alone. The verdict is INCONCLUSIVE where the
+    residuals were too few for the same tests to reject a scale that is off by 10 %.
 
     >>> import dpaudit
     >>> from dpaudit import exact, neighbours
@@ -106,6 +122,7 @@ def check_noise(
     sampler = Sampler(as_mechanism(mechanism))
     rng = np.random.Generator(np.random.PCG64(seed_child(seed, NOISE_NUMBER)))
     answers = _answers(query, neighbours, seed)
+    width = max(answer.numbers.size for _, answer in answers)
     values: dict[str, Floats] = {}
     uniform: dict[str, tuple[Floats, Floats]] = {}
     for number, (data, answer) in enumerate(answers, start=1):
@@ -120,6 +137,7 @@ def check_noise(
                 alpha=alpha,
                 residuals=sum(one.size for one in values.values()),
                 data_sets=number,
+                width=width,
                 p_value=0.0,
                 tests=(),
                 spread=math.nan,
@@ -133,27 +151,35 @@ def check_noise(
         tests += fit_tests(np.concatenate([u for u, _ in alike]), np.concatenate([rest for _, rest in alike]), rng)
     strongest = min(tests, key=lambda test: test.p_value)
     p_value = min(1.0, len(tests) * strongest.p_value)
+    detectable = detectable_scale(max(test.residuals for test in tests), alpha / len(tests))
+    missed = Verdict.INCONCLUSIVE if detectable > NOTICED else Verdict.NO_VIOLATION_FOUND
     pooled = np.concatenate([one.ravel() for one in values.values()])
     return NoiseCheck(
         noise=_named(noise),
-        verdict=Verdict.VIOLATION if p_value <= alpha else Verdict.NO_VIOLATION_FOUND,
+        verdict=Verdict.VIOLATION if p_value <= alpha else missed,
         alpha=alpha,
         residuals=pooled.size,
         data_sets=len(values),
+        width=width,
         p_value=p_value,
         tests=tuple(tests),
         spread=_spread(noise, values[strongest.data].ravel() if strongest.data else pooled, rng),
+        detectable=detectable,
     )
 
 
 def _answers(query: Callable[[Any], Any], neighbours: Neighbours, seed: int) -> list[tuple[Any, Vector]]:
     """Distinct data sets of the pool on which the query answers with numbers."""
     found: dict[Hashable, tuple[Any, Vector]] = {}
-    for data in itertools.chain.from_iterable(neighbours.pool(DATA_SETS, seed=seed)):
-        if len(found) == DATA_SETS or fingerprint(data) in found:
+    tried: set[Hashable] = set()
+    for data in _by_sizes(neighbours.pool(POOL, seed=seed)):
+        if len(found) == DATA_SETS:
+            break
+        if fingerprint(data) in tried:
             continue
+        tried.add(fingerprint(data))
         try:
-            answer = _vector(query(copy.deepcopy(data)))
+            answer = vector_of(query(copy.deepcopy(data)))
         except Exception:  # whether the mechanism raises there too is for the audit end to end
             continue
         if answer is not None and answer.numbers.size:
@@ -163,6 +189,23 @@ def _answers(query: Callable[[Any], Any], neighbours: Neighbours, seed: int) -> 
             f"query={_named(query)} gave finite numbers on none of the data sets tried, so there is nothing to add noise to."
         )
     return list(found.values())
+
+
+def _by_sizes(pairs: Sequence[Pair]) -> Iterator[Any]:
+    """The data sets of the first pair, then one of each size in turn: a pool begins with the smallest ones.
+
+    Of many sizes those come first that lie evenly between the smallest and the largest.
+    """
+    yield from pairs[0]
+    alike: dict[int, list[Any]] = {}
+    for data in itertools.chain.from_iterable(pairs):
+        alike.setdefault(len(data) if hasattr(data, "__len__") else 0, []).append(data)
+    sizes = sorted(alike)
+    even = {sizes[int(place)] for place in np.linspace(0, len(sizes) - 1, DATA_SETS - 2).round()}
+    order = sorted(sizes, key=lambda size: size not in even)
+    for turn in range(max(map(len, alike.values()))):
+        for size in order:
+            yield from alike[size][turn : turn + 1]
 
 
 def _draw(sampler: Sampler, data: Any, size: int, seed: np.random.SeedSequence) -> Any:
@@ -182,14 +225,14 @@ def _matched(outputs: Any, answer: Vector) -> Floats | str:
             return flat
     rows = np.empty((len(outputs), width))
     for row, output in enumerate(outputs):
-        found = _vector(output)
+        found = vector_of(output)
         if found is None or found.keys != answer.keys or found.numbers.size != width:
             return str(output) if isinstance(output, Raised) else shorten(output)
         rows[row] = found.numbers
     return rows
 
 
-def _vector(value: Any) -> Vector | None:
+def vector_of(value: Any) -> Vector | None:
     """A number, or numbers in a list, array, dict, Series or DataFrame, as a vector; None where it is anything else."""
     keys: tuple[Any, ...] = ()
     if is_frame(value) or is_series(value):

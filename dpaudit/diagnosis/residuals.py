@@ -11,12 +11,21 @@ of the declared law, hold for every n, and none is asymptotic:
     T = sum of -log(2 min(u, 1 - u)). Under the law 2 min(u, 1 - u) is uniform, so T is a Gamma(n) variable, exactly. For
     Laplace noise T is the sum of |r| / scale: the likelihood-ratio test of the scale. Both tails count.
 ``repetition``
-    (u_1 - u_2) mod 1 over disjoint pairs of releases is uniform if they are independent; noise that is reused, or drawn from a
-    generator that starts afresh, makes it pile up. Tested like ``law``.
-``sharing``
-    The same over disjoint random pairs of coordinates of one release: one draw of noise for several coordinates shows here.
+    For every lag L, S = sum of cos 2 pi (u_i - u_{i+L}) over all releases i (and coordinates). The pairs (i, i + L) form paths,
+    and along a path the differences mod 1 and the first u are a one-to-one, measure-preserving image of all u on it: so the
+    differences are independent and uniform. Such a cosine has E exp(t cos) = I_0(t) <= exp(t^2 / 4) (compare the series term
+    by term), hence P(|S| >= s) <= 2 exp(-s^2 / m) for m terms (Chernoff), and n - 1 lags cost a factor n - 1. Noise that comes
+    again after any fixed number of releases, or from a generator that starts afresh, makes its lag stand out.
+``negation``
+    The same for u_i + u_{i+L}, by the same proof: noise that comes again with its sign changed has u_2 = 1 - u_1, whose
+    difference from u_1 is uniform and whose sum with it is not.
+``sharing``, ``opposition``
+    (u_1 - u_2) mod 1, and (u_1 + u_2) mod 1, over disjoint random pairs of coordinates of one release: uniform if they are
+    independent, so tested like ``law``. One draw of noise for several coordinates shows here, or one and its negative.
 
-Of several tests the smallest p-value times their number is a p-value (Bonferroni).
+Of several tests the smallest p-value times their number is a p-value (Bonferroni): each owns an equal share of alpha.
+
+Not seen: dependence that leaves all of this uniform, such as noise taken from a list in random order.
 """
 
 from __future__ import annotations
@@ -28,6 +37,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.fft import fft, ifft, next_fast_len
 from scipy.special import gammainc, gammaincc, ndtri
 
 from dpaudit.errors import InvalidArgument, MechanismError
@@ -52,6 +62,7 @@ class FitTest:
     residuals: int
     statistic: float
     p_value: float
+    lag: int = 0  # after how many releases noise seems to come again
 
 
 def fit_tests(lower: Floats, upper: Floats, rng: np.random.Generator, *, data: str = "") -> list[FitTest]:
@@ -59,21 +70,39 @@ def fit_tests(lower: Floats, upper: Floats, rng: np.random.Generator, *, data: s
 
     >>> u = np.random.default_rng(0).random((1000, 1))
     >>> [test.name for test in fit_tests(u, 1 - u, np.random.default_rng(1))]
-    ['law', 'scale', 'repetition']
+    ['law', 'scale', 'repetition', 'negation']
     """
     releases, coordinates = lower.shape
     tests = [_law(lower.ravel(), "law", data), _scale(lower.ravel(), upper.ravel(), data)]
     if releases > 1:
-        pairs = lower[: releases - releases % 2].reshape(-1, 2, coordinates)
-        tests.append(_law(_apart(pairs[:, 0], pairs[:, 1]), "repetition", data))
+        tests += [_lags(lower, -1, "repetition", data), _lags(lower, 1, "negation", data)]
     if coordinates > 1:
         mixed = rng.permuted(lower, axis=1)[:, : coordinates - coordinates % 2].reshape(releases, -1, 2)
-        tests.append(_law(_apart(mixed[:, :, 0], mixed[:, :, 1]), "sharing", data))
+        for sign, name in ((-1, "sharing"), (1, "opposition")):
+            tests.append(_law(np.mod(mixed[:, :, 0] + sign * mixed[:, :, 1], 1.0).ravel(), name, data))
     return tests
 
 
-def _apart(first: Floats, second: Floats) -> Floats:
-    return np.mod(first - second, 1.0).ravel()
+def _lags(u: Floats, sign: int, name: str, data: str) -> FitTest:
+    """Sums of cos 2 pi (u_i + sign u_{i+L}) for all lags L at once, by the Fourier transform."""
+    releases, coordinates = u.shape
+    turns = np.exp(2j * np.pi * u)
+    padded = next_fast_len(2 * releases)  # so that the end of the series does not meet its beginning
+    first = fft(turns if sign < 0 else turns.conj(), padded, axis=0)
+    product = (first.conj() * fft(turns, padded, axis=0)).sum(axis=1)
+    sums = np.abs(ifft(product).real[1:releases])
+    terms = coordinates * np.arange(releases - 1, 0, -1)
+    exponents = sums**2 / terms
+    best = int(np.argmax(exponents))
+    p_value = min(1.0, 2.0 * (releases - 1) * math.exp(-exponents[best]))
+    return FitTest(
+        name=name,
+        data=data,
+        residuals=u.size,
+        statistic=float(sums[best] / terms[best]),
+        p_value=p_value,
+        lag=best + 1,
+    )
 
 
 def _law(u: Floats, name: str, data: str) -> FitTest:
