@@ -6,6 +6,7 @@ is settled with.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -52,6 +53,7 @@ class Learner:
     horizon: int = 0  # outputs of each side that may come in all
     seen: int = 0  # outputs of each side settled so far
     version: int = 0  # how often scores were fitted on counts
+    seconds_to_build: float = 0.0  # that views will take next, on twice as many outputs
     views: tuple[View, ...] = ()
     labels: dict[int, str] = field(default_factory=dict)
     _past: list[Counts] = field(default_factory=list)
@@ -108,7 +110,7 @@ class Learner:
     def settle(self, settled: Settled, size: int, *, last: bool = False) -> tuple[Record, ...]:
         """Turn a round into records (bets from the past, counts from the round), and only then learn from it.
 
-        After the ``last`` round nothing is fitted any more: nobody will bet on it, and there may be no time.
+        After the ``last`` round for which there is time nothing is fitted any more: nobody will bet on it.
         """
         counts = [new[:, : view.cells] for view, new in zip(self.views, settled.counts, strict=True)]
         records = tuple(
@@ -137,6 +139,7 @@ class Learner:
         return records
 
     def _rebuild(self) -> None:
+        begin = time.monotonic()
         sides = self.kept()
         self._kept = [sides]
         self._rebuild_at = 2 * self._rows
@@ -152,6 +155,7 @@ class Learner:
         self._older = [_count(view, middle if isinstance(view, ScoreView) else first) for view in self.views]
         self._chosen_on = list(self._older)
         self._snapshot = list(self._past)
+        self.seconds_to_build = 2.0 * (time.monotonic() - begin)
 
     def _study(self, sides: Sides) -> None:
         """Let views count what a later score can be fitted on, beginning with the outputs they were fitted on."""

@@ -275,8 +275,8 @@ class Run:
                 if self.replays.compare(-candidate.number, drawn):
                     raise MechanismError(REPLAYED)
 
-    def _out_of_time(self) -> bool:
-        return self.deadline is not None and time.monotonic() >= self.deadline
+    def _out_of_time(self, needed: float = 0.0) -> bool:
+        return self.deadline is not None and time.monotonic() + needed >= self.deadline
 
     def _propose(self) -> None:
         """Edit the most promising pair; the shares of such proposals were set aside at the start."""
@@ -314,7 +314,9 @@ class Run:
             if ordered:
                 self.drift.compare(past, new[:, : past.shape[1]])
         records = candidate.learner.settle(
-            Settled(merged.counts, merged.learn, merged.repeats), merged.size, last=self._out_of_time()
+            Settled(merged.counts, merged.learn, merged.repeats),
+            merged.size,
+            last=self._out_of_time(candidate.learner.seconds_to_build),
         )
         log_wealth = self.campaign.settle(candidate, records, leading=leading, spent=spent)
         self.trajectory.append((self.drawn, log_wealth))
@@ -404,7 +406,7 @@ class Run:
         outputs: dict[str, Any] = {}
         if verdict is Verdict.VIOLATION:
             witness, outputs = self._witness(looker, shown.leader)
-        elif not self.hurried:
+        elif not self.hurried and not self._out_of_time(-0.1 * (self.options.seconds or 0.0)):
             outputs = self._leading()
         return Result(
             name=self.name,
