@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -195,13 +196,14 @@ def test_parts_are_all_of_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_outcomes_and_score() -> None:
-    def row(verdict: str, harmful: bool, needs: float) -> dict[str, Any]:
+    def row(verdict: str, harmful: bool, needs: float, replays: bool = False) -> dict[str, Any]:
         known = {"mechanism": "m", "mutation": "x", "verdict": verdict, "harmful": harmful, "needs": needs}
+        known |= {"replays": replays, "said": "shares state"}
         return known | judged(known)
 
     rows = [
         *(row("VIOLATION", True, 100.0) for _ in range(17)),
-        row("REFUSED", True, 62.0),
+        row("REFUSED", True, 62.0, replays=True),
         row("NO_VIOLATION_FOUND", True, 59_000.0),
         row("VIOLATION", True, 70_000.0),
         row("NO_VIOLATION_FOUND", True, 1e9),
@@ -213,6 +215,27 @@ def test_outcomes_and_score() -> None:
     assert "fault" in total
     assert "fault" not in score(rows[:18])
     assert "flagged" in row("VIOLATION", False, math.inf)["fault"]
+    for harmful in (True, False):  # a refusal that nobody expected catches nothing
+        refused = row("REFUSED", harmful, 62.0)
+        assert refused["outcome"] == "REFUSED"
+        assert refused["fault"] == "m, x: refused, though it replays nothing: shares state"
+    assert score([row("REFUSED", True, 62.0)])["caught"] == score([row("REFUSED", True, 62.0)])["refused"] == 0
+
+
+def test_a_broken_protocol_is_not_caught_but_a_fault() -> None:
+    known = made("laplace")
+    broken = Mutant("laplace", "one output too many", behaviours.remembered(_TooMany()))
+    row = row_of(replace(known, mutants=(broken,)), 0, samples=2_000, seed=0)
+    assert (row["verdict"], row["outcome"]) == ("REFUSED", "REFUSED")
+    assert "replays nothing: The mechanism returned" in row["fault"]
+
+
+class _TooMany:
+    def sample(self, data: float, size: int, rng: np.random.Generator) -> Any:
+        return rng.laplace(data, 0.5, size + 1)
+
+    def law(self, data: float) -> exact.Laplace:
+        return exact.Laplace(data, 0.5)
 
 
 @pytest.mark.parametrize(
