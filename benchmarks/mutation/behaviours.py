@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -96,8 +96,9 @@ def changed(mechanism: Any, raw: Callable[[Data], Any], change: Change, where: W
         if where is None:
             return change.law(before, At(truth, data))
         chosen = range(len(before.laws))[places[where]]
+        after = [change.law(one, At(truth[i], data)) if i in chosen else one for i, one in enumerate(before.laws)]
         return exact.Product(
-            [change.law(one, At(truth[i], data)) if i in chosen else one for i, one in enumerate(before.laws)]
+            [part for one in after for part in (one.laws if isinstance(one, exact.Product) else [one])]
         )
 
     return Mechanism(draw, law)
@@ -163,6 +164,23 @@ def one_sided() -> Change:
 def rounded(step: float) -> Change:
     """Rounding of the output to a public grid: post-processing."""
     return Change(lambda outputs, _at, _rng: np.rint(outputs / step) * step, lambda law, _at: exact.Rounded(law, step))
+
+
+def noise_truncated() -> Change:
+    """Symmetric noise cut to an integer, towards zero, before it is added: ``answer + int(noise)``.
+
+    An output shows the fraction of the answer. Its law is told by that fraction and by the integer below the answer plus
+    the noise, which tell as much. Upwards the noise cut to k lay in [k, k + 1): that is rounding, half a step lower.
+    """
+
+    def law(law: Any, at: At) -> Any:
+        whole = math.floor(at.truth)
+        up, down = (replace(law, location=whole + shift) for shift in (-0.5, 0.5))
+        halves = exact.Truncated(up, whole - 0.5, math.inf), exact.Truncated(down, -math.inf, whole + 0.5)
+        noisy = exact.Mixture([0.5, 0.5], [exact.Rounded(half, 1.0) for half in halves])
+        return exact.Product([certain(float(at.truth - whole)), noisy])
+
+    return Change(lambda outputs, at, _rng: at.truth + np.trunc(outputs - at.truth), law)
 
 
 def sometimes(mechanism: Any, other: Any, rate: float, *, product: bool) -> Mechanism:

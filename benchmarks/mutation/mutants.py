@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.mutation import behaviours as b
-from benchmarks.mutation.rewriting import rewritten
+from benchmarks.mutation.rewriting import rewritten, truncated
 from benchmarks.mutation.subjects import Subject
 from dpaudit import exact
 from dpaudit.claims import Claim
@@ -110,6 +110,10 @@ def litter(subject: Subject) -> Litter:
         for text, make in variants[start::stride]:
             if taken < REWRITTEN:
                 taken += offer(f"code, {text}", make)
+    # Apart from the others, and after them: integer truncation is asked for by name, wherever it changes something.
+    for target, build in subject.targets:
+        for text, made in truncated(target):
+            offer(f"code, {text}", partial(build, made))
     return Litter(subject, claim_of(subject), tuple(kept), stillborn, equivalent)
 
 
@@ -159,6 +163,7 @@ def _by_behaviour(subject: Subject, pairs: tuple[Pair, ...]) -> Iterator[tuple[s
         )
     if subject.symmetric:
         yield "noise one-sided", changed(b.one_sided(), "first")
+        yield "noise cut to an integer", changed(b.noise_truncated())
     if subject.public is not None:
         yield "output clamped to a public range", changed(b.clamped_to(*subject.public))
     if subject.rows:

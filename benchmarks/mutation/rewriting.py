@@ -14,13 +14,16 @@ import textwrap
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 _STRICTER: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt}
 _OPPOSITE: dict[type[ast.cmpop], type[ast.cmpop]] = {ast.Lt: ast.Gt, ast.LtE: ast.GtE, ast.Gt: ast.Lt, ast.GtE: ast.LtE}
 _SWAPPED = {"min": "max", "max": "min", "minimum": "maximum", "maximum": "minimum", "ceil": "floor", "floor": "ceil"}
 _DROPPED = {"min", "max", "clip", "abs", "round", "rint", "sorted", "set", "exp"}
 _SIDES = {"left": "right", "right": "left"}
+
+
+Replacement: TypeAlias = tuple[str, Callable[[Any], ast.AST]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +39,18 @@ class Target:
 
 def rewritten(target: Target) -> Iterator[tuple[str, Any]]:
     """Yield a description, and the last link of the chain as it is after one rewriting of the first."""
+    return _each(target, _replacements)
+
+
+def truncated(target: Target) -> Iterator[tuple[str, Any]]:
+    """The same with integer truncation as the only rewriting: a quotient without its fraction."""
+    return _each(target, _without_fraction)
+
+
+def _each(target: Target, replacements: Callable[[ast.AST], list[Replacement]]) -> Iterator[tuple[str, Any]]:
     tree = _tree(target.chain[0])
     for place, (node, inside) in enumerate(_nodes(tree, target.methods)):
-        for text, make in _replacements(node):
+        for text, make in replacements(node):
             changed = copy.deepcopy(tree)
             old = list(_nodes(changed, target.methods))[place][0]
             _Swap(old, make(old)).visit(changed)
@@ -86,18 +98,22 @@ class _Swap(ast.NodeTransformer):
         return self.new if node is self.old else self.generic_visit(node)
 
 
-Replacement = tuple[str, Callable[[Any], ast.AST]]
+def _becomes(node: ast.AST, make: Callable[[Any], ast.AST]) -> Replacement:
+    def shown(code: ast.AST) -> str:
+        text = ast.unparse(code) if isinstance(code, ast.expr | ast.stmt) else ""
+        return text if len(text) <= 40 else text[:37] + "..."
+
+    return f"{shown(node)} -> {shown(ast.fix_missing_locations(make(copy.deepcopy(node))))}", make
+
+
+def _without_fraction(node: ast.AST) -> list[Replacement]:
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Div):
+        return []
+    return [_becomes(node, lambda n: ast.BinOp(n.left, ast.FloorDiv(), n.right))]
 
 
 def _replacements(node: ast.AST) -> list[Replacement]:
-    shown = ast.unparse(node) if isinstance(node, ast.expr | ast.stmt) else ""
-    shown = shown if len(shown) <= 40 else shown[:37] + "..."
-
-    def becomes(make: Callable[[Any], ast.AST]) -> Replacement:
-        new = make(copy.deepcopy(node))
-        text = ast.unparse(ast.fix_missing_locations(new)) if isinstance(new, ast.expr) else ""
-        return f"{shown} -> {text if len(text) <= 40 else text[:37] + '...'}", make
-
+    becomes = partial(_becomes, node)
     match node:
         case ast.Constant(value=bool() | None):
             return []

@@ -52,6 +52,7 @@ def row_of(made: Litter, place: int, samples: int, seed: int) -> Row:
     row: Row = {
         "mechanism": subject.name,
         "mutation": mutant.name,
+        "replays": mutant.refused,
         "epsilon": truth.epsilon,
         "harmful": truth.harmful,
         "needs": truth.samples,
@@ -74,7 +75,13 @@ def row_of(made: Litter, place: int, samples: int, seed: int) -> Row:
 
 
 def judged(row: Row) -> Row:
-    """What the rule says of a row: caught, missed, out of reach, passed; false alarms are faults."""
+    """What the rule says of a row: caught, missed, out of reach, passed; false alarms are faults.
+
+    So is a refusal of a mutant whose randomness is in order: the audit said nothing about it, and not for its bug.
+    """
+    if row["verdict"] == REFUSED and not row["replays"]:
+        said = f"{row['mechanism']}, {row['mutation']}: refused, though it replays nothing: {row.get('said', '')}"
+        return {"outcome": "REFUSED", "fault": said}
     caught = row["verdict"] in (Verdict.VIOLATION.value, REFUSED)
     if not row["harmful"]:
         fault = {"fault": f"{row['mechanism']}, {row['mutation']}: harmless, and flagged"} if caught else {}
@@ -94,7 +101,7 @@ def score(rows: list[Row]) -> Row:
         "harmful": sum(row["harmful"] for row in rows),
         "exposable": len(exposable),
         "caught": caught,
-        "refused": sum(row["verdict"] == REFUSED for row in exposable),
+        "refused": sum(row["verdict"] == REFUSED and row["outcome"] == "caught" for row in exposable),
         "share": caught / len(exposable) if exposable else math.nan,
         "beyond": counts["caught"] - caught,
         "false alarms": counts["FALSE ALARM"],
@@ -131,7 +138,7 @@ def run(
                 rows=_noted(itertools.chain.from_iterable(itertools.islice(parts, PARTS)), rows),
                 note=f"Claimed epsilon 1; audits of {budget:,} samples at alpha {ALPHA:g}, pairs searched.",
             )  # fmt: skip
-    missed = [row for row in rows if row["outcome"] in ("MISSED", "out of reach")]
+    missed = [row for row in rows if row["outcome"] in ("MISSED", "REFUSED", "out of reach")]
     yield Table(
         title="Not caught", columns=(Column("mechanism", "mechanism", "<28"), *COLUMNS),
         rows=sorted(missed, key=lambda row: row["needs"]),

@@ -203,6 +203,20 @@ def _bounded(factor: float) -> _Bounded:
     return _Bounded(honest.radius * factor, honest)
 
 
+CUT = "probability of another answer cut to tenths"
+
+
+def _tenths(probability: float) -> float:
+    """A probability that was stored as an integer number of tenths."""
+    return int(10.0 * probability) / 10.0
+
+
+def _epsilon_cut(categories: int) -> float:
+    """What k-ary response keeps where the probability of each other answer is cut to tenths."""
+    other = _tenths(1.0 / (math.e + categories - 1.0))
+    return math.log((1.0 - (categories - 1.0) * other) / other)
+
+
 def _additive() -> list[Subject]:
     of = functools.partial
     count = of(LaplaceMechanism, query=len, relation=Relation.ADD_REMOVE)
@@ -228,19 +242,25 @@ def _additive() -> list[Subject]:
             name="discrete-laplace", scaled=lambda f: DiscreteLaplaceMechanism(1.0 / f), neighbours=one_count, raw=int,
             unit=1.0, public=(0, 5),
             targets=((Target((DiscreteLaplaceMechanism,), ("scale",)), lambda made: made(1.0)),),
+            others=(("decay cut to tenths", lambda: DiscreteLaplaceMechanism(-math.log(_tenths(math.exp(-1.0))))),),
         ),
         Subject(
             name="truncated-geometric", scaled=lambda f: TruncatedGeometric(1.0 / f, 5), neighbours=one_count, raw=int,
             unit=1.0, targets=((Target((TruncatedGeometric,), ("bits",)), lambda made: made(1.0, 5)),),
+            others=(("decay cut to tenths", lambda: TruncatedGeometric(-math.log(_tenths(math.exp(-1.0))), 5)),),
         ),
         Subject(
             name="gaussian", scaled=lambda f: GaussianMechanism(1.0, 1e-2, f), neighbours=one_number, raw=float,
             unit=gaussian_scale, symmetric=True, public=(-1.0, 3.0),
+            others=(
+                ("scale cut to an integer", lambda: GaussianMechanism(1.0, 1e-2, int(gaussian_scale) / gaussian_scale)),
+            ),
         ),
         Subject(
             name="bounded-noise", scaled=_bounded, neighbours=of(neighbours.answers, 1, 0, 2),
             raw=lambda data: float(data[0]), unit=_bounded(1.0).radius / 4.0, symmetric=True, public=(-5.0, 5.0),
             pool=8, climbs=0,
+            others=(("radius cut to an integer", lambda: _bounded(int(_bounded(1.0).radius) / _bounded(1.0).radius)),),
         ),
         Subject(
             name="snapping", scaled=lambda f: SnappingMechanism(1.0, sensitivity=f), neighbours=one_number, raw=float,
@@ -333,6 +353,7 @@ def _responding() -> list[Subject]:
                 ("keep 1 - 1/e, else uniform", lambda: RandomisedResponse.keep_or_uniform(-math.expm1(-1.0), categories)),
                 ("keep e/(e+1), else uniform",
                  lambda: RandomisedResponse.keep_or_uniform(1.0 / (1.0 + math.exp(-1.0)), categories)),
+                (CUT, lambda: RandomisedResponse.k_ary(_epsilon_cut(len(categories)), categories)),
             ),
         )  # fmt: skip
 
@@ -344,6 +365,7 @@ def _responding() -> list[Subject]:
             neighbours=of(reference.unit_rows, 1, 3), rows=True,
             raw=lambda data: RangeResponse.of(1.0, edges).ranges(data).tolist(),
             targets=((Target((RangeResponse,), ("ranges",)), lambda made: made.of(1.0, edges)),),
+            others=((CUT, lambda: RangeResponse.of(_epsilon_cut(len(edges) - 1), edges)),),
         ),
         Subject(
             name="one-time-rappor", scaled=_one_time_rappor, neighbours=any_two_values,

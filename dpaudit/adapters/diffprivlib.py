@@ -15,8 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dpaudit.adapters import estimators
 from dpaudit.adapters._loading import load
-from dpaudit.adapters.estimators import Attributes, Fit, fitted
 from dpaudit.claims import ApproxDP, Claim, PureDP, Relation
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import Plain
@@ -79,9 +79,9 @@ def tool(function: Callable[..., Any], **arguments: Any) -> Plain:
     return Plain(Tool(function, arguments, own))
 
 
-def model(make: Callable[[], Any], *, attributes: Attributes = None, target: bool | None = None) -> Plain:
+def model(make: Callable[[], Any], *, attributes: estimators.Attributes = None, target: bool | None = None) -> Plain:
     """Return a function that makes a ``diffprivlib.models`` estimator as a mechanism (see ``adapters.estimators``)."""
-    return Plain(Fit(make, fitted if attributes is None else attributes, target))
+    return estimators.mechanism(make, attributes=attributes, target=target)
 
 
 def claim(source: Any, relation: Relation | None = None, **arguments: Any) -> Claim:
@@ -94,14 +94,21 @@ def claim(source: Any, relation: Relation | None = None, **arguments: Any) -> Cl
     >>> claim(mean)
     PureDP(epsilon=1.0)
     """
+    if isinstance(source, type):
+        raise InvalidArgument(f"source={source!r} is a class; pass an instance of it, made with its epsilon.")
     if inspect.isroutine(source):
         stated = {**_parameters(source), **arguments}
         epsilon, delta = stated.get("epsilon"), stated.get("delta", 0.0)
+    elif arguments:
+        raise InvalidArgument(
+            f"source={shorten(source)} states its own epsilon; {', '.join(arguments)} can be given for functions only."
+        )
     else:
         epsilon, delta = getattr(source, "epsilon", None), getattr(source, "delta", 0.0)
     if epsilon is None or epsilon is inspect.Parameter.empty:
+        passing = "pass epsilon=, or state" if inspect.isroutine(source) else "state"
         raise InvalidArgument(
-            f"source={shorten(source)} states no epsilon; pass epsilon=, or state the claim yourself."
+            f"source={shorten(source)} states no epsilon; {passing} the claim yourself, such as PureDP(1.0)."
         )
     if delta is None or delta is inspect.Parameter.empty:
         delta = 0.0

@@ -1,7 +1,8 @@
 """Estimators in the style of scikit-learn: what ``fit`` leaves behind is the output.
 
 The data are rows of numbers, or a pair of features and targets. A new estimator is made for every release, because a
-fitted one remembers.
+fitted one remembers. Which fitted attributes are private an estimator does not say: diffprivlib's ``KMeans`` keeps the
+cluster of every row beside its noisy centres. Only coefficients are released without being named.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import InvalidArgument
+from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism import Plain
 from dpaudit.validation import shorten
 
@@ -26,14 +27,14 @@ class Fit:
     """Make, fit, and hand out what was learned."""
 
     make: Callable[[], Any]
-    attributes: Sequence[str] | Callable[[Any], Any]
+    attributes: Attributes = None
     target: bool | None = None
 
     def __call__(self, data: Any) -> Any:
         """Fit a new estimator and return its attributes."""
         estimator = self.make()
         if not callable(getattr(estimator, "fit", None)):
-            raise InvalidArgument(f"make() returned {shorten(estimator)}, which has no method fit.")
+            raise MechanismError(f"make() returned {shorten(estimator)}, which has no method fit.")
         features, targets = split(data, self.target)
         if targets is None:
             estimator.fit(features)
@@ -41,7 +42,7 @@ class Fit:
             estimator.fit(features, targets)
         if callable(self.attributes):
             return self.attributes(estimator)
-        return numbers_of(estimator, self.attributes)
+        return released(estimator, self.attributes)
 
 
 def mechanism(make: Callable[[], Any], *, attributes: Attributes = None, target: bool | None = None) -> Plain:
@@ -52,8 +53,8 @@ def mechanism(make: Callable[[], Any], *, attributes: Attributes = None, target:
     make
         Makes a new, unfitted estimator, for instance ``lambda: LogisticRegression(epsilon=1.0)``.
     attributes
-        What is released: names of fitted attributes, joined to one vector; or a function of the fitted estimator; by
-        default ``coef_`` and ``intercept_``, or, where there are none, every numeric attribute that ends in an underscore.
+        What is released: names of fitted attributes, whatever they hold (numbers, lists, trees), as a dict; or a function
+        of the fitted estimator. By default ``coef_`` and ``intercept_``; an estimator without ``coef_`` needs names.
     target
         True: the last column of the rows is the target. By default rows are features alone, and data given as a pair
         (features, targets) are both.
@@ -64,8 +65,8 @@ def mechanism(make: Callable[[], Any], *, attributes: Attributes = None, target:
     ...     def fit(self, X):
     ...         self.mean_ = X.mean(axis=0)
     >>> import numpy as np
-    >>> mechanism(Mean).sample([[1.0, 2.0], [3.0, 4.0]], 1, np.random.default_rng(0))
-    [array([2., 3.])]
+    >>> mechanism(Mean, attributes="mean_").sample([[1.0, 2.0], [3.0, 4.0]], 1, np.random.default_rng(0))
+    [{'mean_': array([2., 3.])}]
     """
     if not callable(make):
         raise InvalidArgument(
@@ -74,7 +75,7 @@ def mechanism(make: Callable[[], Any], *, attributes: Attributes = None, target:
         )
     if isinstance(attributes, str):
         attributes = (attributes,)
-    return Plain(Fit(make, fitted if attributes is None else attributes, target))
+    return Plain(Fit(make, attributes, target))
 
 
 def split(data: Any, target: bool | None = None) -> tuple[NDArray[Any], NDArray[Any] | None]:
@@ -94,20 +95,23 @@ def split(data: Any, target: bool | None = None) -> tuple[NDArray[Any], NDArray[
     return rows[:, :-1], rows[:, -1]
 
 
-def fitted(estimator: Any) -> NDArray[np.float64]:
-    """Coefficients and intercept, or all numeric attributes that end in an underscore, as one vector."""
-    names = [name for name in COEFFICIENTS if hasattr(estimator, name)]
-    if not names:
-        public = [name for name in vars(estimator) if name.endswith("_") and not name.startswith("_")]
-        names = [name for name in sorted(public) if np.asarray(getattr(estimator, name)).dtype.kind in "biuf"]
-    if not names:
-        raise InvalidArgument(
-            f"{type(estimator).__name__} has no numeric attribute that ends in an underscore; pass attributes=, names or a "
-            "function of the fitted estimator."
+def released(estimator: Any, names: Sequence[str] | None = None) -> dict[str, Any]:
+    """The named attributes by name, or coefficients and intercept.
+
+    What is missing is an error of whoever named it. Were it an output, it would be the same one on all data, and hide what
+    was to be audited; hence no error that counts as an output.
+    """
+    if names is None:
+        names = [name for name in COEFFICIENTS if hasattr(estimator, name)] if hasattr(estimator, "coef_") else ()
+        problem = "has no coef_, and does not say which of its fitted attributes are released"
+    else:
+        problem = f"has no fitted attribute {', '.join(name for name in names if not hasattr(estimator, name))}"
+    if not names or not all(hasattr(estimator, name) for name in names):
+        fitted = [
+            name for name in getattr(estimator, "__dict__", {}) if name.endswith("_") and not name.startswith("_")
+        ]
+        raise MechanismError(
+            f"{type(estimator).__name__} {problem}; pass attributes=[...] with those that leave it, or a function of the "
+            f"fitted estimator. Fitted are: {', '.join(sorted(fitted)) or 'none'}."
         )
-    return numbers_of(estimator, names)
-
-
-def numbers_of(estimator: Any, names: Sequence[str]) -> NDArray[np.float64]:
-    """The named attributes, flattened and joined."""
-    return np.concatenate([np.asarray(getattr(estimator, name), dtype=np.float64).reshape(-1) for name in names])
+    return {name: getattr(estimator, name) for name in names}

@@ -17,7 +17,7 @@ import operator
 import re
 import sys
 import types
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -362,14 +362,24 @@ def _as_float(output: Any) -> float | None:
 
 def _fields(output: Any) -> Mapping[str, Any]:
     """The attributes of an object, but for those of a standard type that prints what it is, such as a path."""
-    if isinstance(output, type | types.ModuleType | types.FunctionType | BaseException):
+    if isinstance(output, type | types.ModuleType | types.FunctionType | BaseException | Iterator):
         return {}
     state = object.__getstate__(output)
     own, slots = state if isinstance(state, tuple) else (state, None)
     kind = type(output)
     standard = _prints(kind) and kind.__module__.partition(".")[0] in sys.stdlib_module_names
     fields = {**(slots or {}), **(own or {})} if own or not standard else {}
-    return {name: value for name, value in fields.items() if not name.startswith("__")}
+    seen = {name: value for name, value in fields.items() if not name.startswith("__")}
+    return seen if seen or _prints(kind) else _pickled(output)
+
+
+def _pickled(output: Any) -> Mapping[str, Any]:
+    """What a compiled type, such as a decision tree of scikit-learn, tells of itself for pickling alone."""
+    try:
+        _, arguments, state = output.__reduce_ex__(2)[:3]
+    except Exception:  # it cannot be pickled, or has no state
+        return {}
+    return {} if state is None else {"made of": arguments, "state": state}
 
 
 def _prints(kind: type) -> bool:

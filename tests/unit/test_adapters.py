@@ -21,7 +21,7 @@ import dpaudit
 from dpaudit import ApproxDP, GaussianDP, PureDP, Relation, RenyiDP, Verdict, ZeroConcentratedDP
 from dpaudit.adapters import accounting, diffprivlib, estimators, frames, opendp
 from dpaudit.adapters._loading import load
-from dpaudit.errors import InvalidArgument, MissingDependency
+from dpaudit.errors import InvalidArgument, MechanismError, MissingDependency
 
 
 def needs(library: str, extra: str = "libraries") -> Any:
@@ -221,8 +221,14 @@ def test_diffprivlib_claims():
     assert diffprivlib.claim(Perturb(0.5, 1e-5)) == ApproxDP(0.5, 1e-5)
     assert diffprivlib.claim(Perturb(0.0, 0.5)) == ApproxDP(0.0, 0.5)
     assert diffprivlib.claim(noisy_mean, bounds=(0, 1)) == PureDP(1.0)
-    with pytest.raises(InvalidArgument, match="states no epsilon"):
+    with pytest.raises(InvalidArgument, match=r"states no epsilon; state the claim yourself"):
         diffprivlib.claim(object())
+    with pytest.raises(InvalidArgument, match=r"states no epsilon; pass epsilon=, or"):
+        diffprivlib.claim(len)
+    with pytest.raises(InvalidArgument, match=r"Perturb'> is a class; pass an instance of it"):
+        diffprivlib.claim(Perturb)
+    with pytest.raises(InvalidArgument, match="epsilon can be given for functions only"):
+        diffprivlib.claim(Perturb(2.0), epsilon=0.5)
 
 
 def test_a_perturbation_and_a_tool_are_mechanisms():
@@ -275,7 +281,40 @@ class TestDiffprivlib:
         outputs = diffprivlib.model(make, attributes=["mean_", "var_"]).sample(
             np.array([[0.1], [0.9]]), 2, np.random.default_rng(0)
         )
-        assert [output.shape for output in outputs] == [(2,), (2,)]
+        assert [{name: value.shape for name, value in output.items()} for output in outputs] == [
+            {"mean_": (1,), "var_": (1,)}
+        ] * 2
+
+    def test_a_forest_without_noise_is_refuted_by_its_trees(self, library):
+        def make():
+            return library.models.RandomForestClassifier(
+                n_estimators=1,
+                max_depth=1,
+                epsilon=1e6,
+                bounds=(0.0, 1.0),
+                classes=[0, 1],
+                accountant=library.BudgetAccountant(),
+            )
+
+        where = dpaudit.neighbours.fixed([([[0.0, 0.0]], [[0.0, 1.0]])], relation=Relation.SUBSTITUTE)
+        with pytest.raises(MechanismError, match=r"estimators_"):
+            dpaudit.audit(diffprivlib.model(make, target=True), PureDP(0.5), where, samples=2000)
+        trees = diffprivlib.model(make, attributes="estimators_", target=True)
+        result = dpaudit.audit(trees, PureDP(0.5), where, samples=2000, shrink=False)
+        assert result.verdict is Verdict.VIOLATION
+
+    def test_clusters_are_released_by_name(self, library):
+        def make():
+            return library.models.KMeans(
+                n_clusters=1, epsilon=1.0, bounds=(0.0, 1.0), accountant=library.BudgetAccountant()
+            )
+
+        where = dpaudit.neighbours.fixed([([[0.0], [0.0]], [[0.0], [1.0]])], relation=Relation.SUBSTITUTE)
+        with pytest.raises(MechanismError, match=r"Fitted are: cluster_centers_, inertia_, labels_"):
+            dpaudit.audit(diffprivlib.model(make), PureDP(1.0), where, samples=2000)
+        centres = diffprivlib.model(make, attributes=["cluster_centers_"])
+        result = dpaudit.audit(centres, PureDP(1.0), where, samples=2000, shrink=False)
+        assert result.verdict is not Verdict.VIOLATION
 
 
 # Estimators.
@@ -292,17 +331,75 @@ class Averages:
         return self
 
 
+def released(source: Any, data: Any, **options: Any) -> Any:
+    (output,) = estimators.mechanism(source, **options).sample(data, 1, np.random.default_rng(0))
+    return {name: np.asarray(value).tolist() for name, value in output.items()} if type(output) is dict else output
+
+
 def test_the_output_is_what_fit_leaves_behind():
-    rng = np.random.default_rng(0)
     rows = np.array([[1.0, 2.0, 10.0], [3.0, 4.0, 20.0]])
-    assert estimators.mechanism(Averages).sample(rows, 1, rng)[0].tolist() == [2.0, 3.0, 15.0, 0.0]
-    assert estimators.mechanism(Averages, target=True).sample(rows, 1, rng)[0].tolist() == [2.0, 3.0, 15.0]
-    pair = (rows[:, :2], rows[:, 2])
-    assert estimators.mechanism(Averages).sample(pair, 1, rng)[0].tolist() == [2.0, 3.0, 15.0]
-    assert estimators.mechanism(Averages, attributes="n_seen_").sample(rows, 1, rng)[0].tolist() == [2.0]
-    assert estimators.mechanism(Averages, attributes=lambda e: e.n_seen_).sample([1.0, 2.0, 3.0], 1, rng) == [3]
+    assert released(Averages, rows) == {"coef_": [2.0, 3.0, 15.0], "intercept_": 0.0}
+    assert released(Averages, rows, target=True) == {"coef_": [2.0, 3.0], "intercept_": 15.0}
+    assert released(Averages, (rows[:, :2], rows[:, 2])) == {"coef_": [2.0, 3.0], "intercept_": 15.0}
+    assert released(Averages, rows, attributes="n_seen_") == {"n_seen_": 2}
+    assert released(Averages, [1.0, 2.0, 3.0], attributes=lambda e: e.n_seen_) == 3
     with pytest.raises(InvalidArgument, match="must be a function that makes"):
         estimators.mechanism(Averages())
+    with pytest.raises(InvalidArgument, match="must be a function that makes"):
+        diffprivlib.model(Averages())
+
+
+class Vocabulary:
+    """Learns words: nothing of it is a number."""
+
+    def fit(self, X: Any) -> Vocabulary:
+        self.words_ = [str(word) for word in np.unique(X)]
+        self.index_ = Index(self.words_)
+        self.n_features_in_ = 1
+        return self
+
+
+class Index:
+    """Shows what it holds only to who pickles it, as compiled types do."""
+
+    __slots__ = ("__words__",)  # names like this one are not looked at
+
+    def __init__(self, words: Any) -> None:
+        self.__words__ = words
+
+    def __getstate__(self) -> Any:
+        return {"words": self.__words__}
+
+    def __setstate__(self, state: Any) -> None:
+        self.__words__ = state["words"]
+
+
+@pytest.mark.parametrize("attribute", ["words_", "index_"])
+def test_an_attribute_that_is_no_number_is_released_as_it_is(attribute):
+    mechanism = estimators.mechanism(Vocabulary, attributes=attribute)
+    result = dpaudit.audit(mechanism, PureDP(1.0), [(["a", "b"], ["a", "c"])], samples=2000)
+    assert result.verdict is Verdict.VIOLATION
+    assert attribute in str(result)
+
+
+@pytest.mark.parametrize(
+    ("make", "attributes", "message"),
+    [
+        (Vocabulary, None, r"Vocabulary has no coef_, .*; pass attributes=.*: index_, n_features_in_, words_\."),
+        (Vocabulary, ["words_", "wrods_"], r"has no fitted attribute wrods_; .*: index_, n_features_in_, words_\."),
+        (Vocabulary, [], r"pass attributes="),
+        (object, None, "has no method fit"),
+    ],
+)
+def test_what_is_not_there_is_an_error_and_no_output(make, attributes, message):
+    with pytest.raises(MechanismError, match=message):
+        dpaudit.audit(estimators.mechanism(make, attributes=attributes), PureDP(1.0), [(["a"], ["b"])], samples=100)
+
+
+def test_an_event_names_the_attribute():
+    mechanism = estimators.mechanism(Averages, attributes=["coef_", "n_seen_"])
+    result = dpaudit.audit(mechanism, PureDP(1.0), [([[0.0]], [[1.0]])], samples=2000)
+    assert "coef_" in result.witness.event
 
 
 def test_an_exact_fit_is_refuted():
@@ -316,8 +413,8 @@ def test_scikit_learn_estimators():
     from sklearn.linear_model import LinearRegression
 
     rows = np.array([[0.0, 1.0], [1.0, 3.0], [2.0, 5.0]])
-    (output,) = estimators.mechanism(LinearRegression, target=True).sample(rows, 1, np.random.default_rng(0))
-    assert output == pytest.approx([2.0, 1.0])
+    output = released(LinearRegression, rows, target=True)
+    assert output == {"coef_": pytest.approx([2.0]), "intercept_": pytest.approx(1.0)}
 
 
 # Frames.

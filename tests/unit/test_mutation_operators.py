@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from benchmarks.mutation import behaviours, running
 from benchmarks.mutation.best_event import samples_needed
 from benchmarks.mutation.judging import epsilon_at, judge
 from benchmarks.mutation.mutants import Litter, Mutant, litter, pool_of
-from benchmarks.mutation.rewriting import Target, rewritten
+from benchmarks.mutation.rewriting import Target, rewritten, truncated
 from benchmarks.mutation.running import judged, row_of, score
 from benchmarks.mutation.subjects import SharedCounts, clamped_sum, subjects
 from dpaudit import exact
@@ -57,6 +58,12 @@ def judged_epsilon(name: str, mutation: str) -> float:
         ("laplace", "noise x 0.25 once in 10", math.log(1.3 / (0.9 * math.exp(-1) + 0.4 * math.exp(-4)))),
         ("laplace", "noise one-sided", math.inf),
         ("laplace", "output rounded", 1.0),
+        # Integer answers: mass 1 - 1/e at the answer itself against (1 - 1/e) / (2 e) at the neighbour's.
+        ("laplace", "noise cut to an integer", math.log(2.0 * math.e)),
+        ("laplace-sum", "noise cut to an integer", math.inf),  # the fraction of the answer is released
+        ("noisy-histogram", "noise cut to an integer", math.log(2.0 * math.e)),
+        ("discrete-laplace", "decay cut to tenths", -math.log(0.3)),
+        ("k-ary-response", "probability of another answer cut to tenths", math.log(0.6 / 0.2)),
         ("laplace", "output clamped to a public range", 1.0),
         ("laplace", "answers halved", 0.5),
         ("laplace-sum", "first row twice", 2.0),
@@ -101,6 +108,12 @@ def test_rewriting_covers_the_operators() -> None:
     assert results["clamped_sum: 1.0 -> 2.0"] == 2.25
 
 
+def test_truncation_cuts_quotients_and_nothing_else() -> None:
+    (text, cut), *more = truncated(Target((LaplaceMechanism,), ("scale",)))
+    assert text == "scale: self.sensitivity / self.epsilon -> self.sensitivity // self.epsilon"
+    assert (cut(2.0, 3.0).scale, LaplaceMechanism(2.0, 3.0).scale, more) == (1.0, 1.5, [])
+
+
 def test_rewriting_reaches_sampler_and_law_through_a_chain() -> None:
     scales = {text: made(1.0, 3.0).law(0.0).scale for text, made in rewritten(Target((LaplaceMechanism,), ("scale",)))}
     assert set(scales.values()) == {3.0}  # epsilon is 1: dropping it, or multiplying by it, changes nothing
@@ -129,7 +142,7 @@ def test_samplers_follow_their_laws(name: str) -> None:
     size = 1000
     pair = pool_of(made(name).subject)[1]
     for one in made(name).mutants:
-        if one.refused or one.name == "one noise for all coordinates":
+        if one.refused or one.name in ("one noise for all coordinates", "noise cut to an integer"):
             continue  # their laws are those of what can be computed from the outputs
         for data in pair:
             rng = np.random.default_rng(3)
@@ -155,6 +168,23 @@ def test_one_noise_for_all_coordinates() -> None:
     outputs = one.sample(["red", "red", "blue"], 50, np.random.default_rng(0))
     assert np.allclose(outputs - outputs[:, :1], [0.0, -2.0, -1.0])
     assert [law.outcomes[0] for law in one.law(["red", "red", "blue"]).laws[1:]] == [-2.0, -1.0]
+
+
+@pytest.mark.parametrize("name", ["laplace-sum", "gaussian", "noisy-histogram"])
+def test_noise_cut_to_an_integer(name: str) -> None:
+    """Fraction and integer part of every coordinate against the law, which tells one after the other."""
+    one, size = mutant(name, "noise cut to an integer").mechanism, 20_000
+    data = {"laplace-sum": [0.25, 5.0], "gaussian": 1.3}.get(name, ["red"])
+    outputs = np.asarray(one.sample(data, size, np.random.default_rng(1)), dtype=float).reshape(size, -1)
+    laws = one.law(data).laws
+    for column, fraction, noisy in zip(outputs.T, laws[::2], laws[1::2], strict=True):
+        assert np.allclose(column - np.floor(column + 1e-9), fraction.outcomes[0])
+        values, counts = np.unique(np.floor(column + 1e-9), return_counts=True)
+        expected = size * np.exp(noisy.log_prob(values))
+        often = expected > 20
+        assert expected.sum() == pytest.approx(size, rel=0.01)
+        chi_square = ((counts - expected)[often] ** 2 / expected[often]).sum()
+        assert stats.chi2.sf(chi_square, often.sum()) > 1e-9
 
 
 def test_failing_is_an_output_like_any_other() -> None:
@@ -195,13 +225,14 @@ def test_parts_are_all_of_them_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_outcomes_and_score() -> None:
-    def row(verdict: str, harmful: bool, needs: float) -> dict[str, Any]:
+    def row(verdict: str, harmful: bool, needs: float, replays: bool = False) -> dict[str, Any]:
         known = {"mechanism": "m", "mutation": "x", "verdict": verdict, "harmful": harmful, "needs": needs}
+        known |= {"replays": replays, "said": "shares state"}
         return known | judged(known)
 
     rows = [
         *(row("VIOLATION", True, 100.0) for _ in range(17)),
-        row("REFUSED", True, 62.0),
+        row("REFUSED", True, 62.0, replays=True),
         row("NO_VIOLATION_FOUND", True, 59_000.0),
         row("VIOLATION", True, 70_000.0),
         row("NO_VIOLATION_FOUND", True, 1e9),
@@ -213,6 +244,27 @@ def test_outcomes_and_score() -> None:
     assert "fault" in total
     assert "fault" not in score(rows[:18])
     assert "flagged" in row("VIOLATION", False, math.inf)["fault"]
+    for harmful in (True, False):  # a refusal that nobody expected catches nothing
+        refused = row("REFUSED", harmful, 62.0)
+        assert refused["outcome"] == "REFUSED"
+        assert refused["fault"] == "m, x: refused, though it replays nothing: shares state"
+    assert score([row("REFUSED", True, 62.0)])["caught"] == score([row("REFUSED", True, 62.0)])["refused"] == 0
+
+
+def test_a_broken_protocol_is_not_caught_but_a_fault() -> None:
+    known = made("laplace")
+    broken = Mutant("laplace", "one output too many", behaviours.remembered(_TooMany()))
+    row = row_of(replace(known, mutants=(broken,)), 0, samples=2_000, seed=0)
+    assert (row["verdict"], row["outcome"]) == ("REFUSED", "REFUSED")
+    assert "replays nothing: The mechanism returned" in row["fault"]
+
+
+class _TooMany:
+    def sample(self, data: float, size: int, rng: np.random.Generator) -> Any:
+        return rng.laplace(data, 0.5, size + 1)
+
+    def law(self, data: float) -> exact.Laplace:
+        return exact.Laplace(data, 0.5)
 
 
 @pytest.mark.parametrize(
