@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from dpaudit.engine.outputs import Encoded, record_keys
 from dpaudit.engine.structures import opaque_types, plain
+from dpaudit.errors import MechanismError
 from dpaudit.validation import shorten
 
 GROUPS = 8
@@ -56,20 +57,23 @@ class Replays:
         self._log_chance = 0.0
         self.differed = False
 
-    def compare(self, pair: int, first: Encoded) -> bool:
-        """Whether rounds were alike so far though chance would have made them so less than once in a thousand million."""
+    def compare(self, pair: int, first: Encoded) -> None:
+        """Refuse rounds that were alike so far though chance would have made them so less than once in a thousand million."""
         if self.differed:
-            return False
+            return
         keys = record_keys(first)
-        before = self._first.get(pair)
+        before = self._first.get(pair, keys[:0])
         self._first[pair] = keys
-        if before is None:
-            return False
         size = min(before.size, keys.size)
         self.differed = bool((before[:size] != keys[:size]).any())
         if not self.differed and size:
             self._log_chance += size * log_collision(keys[:size])
-        return not self.differed and self._log_chance < np.log(1e-9)
+        if not self.differed and self._log_chance < np.log(1e-9):
+            raise MechanismError(
+                "The mechanism gave the same outputs in rounds with different seeds: it draws from a generator of its own that "
+                "starts afresh in every call (a fixed seed?), so its releases are not independent. Draw from the `rng` handed "
+                "in, or make the generator once."
+            )
 
 
 def log_collision(keys: NDArray[np.uint64]) -> float:
