@@ -55,6 +55,13 @@ def remembered(mechanism: Any) -> Mechanism:
     return Mechanism(mechanism.sample, law)
 
 
+def published(mechanism: Mechanism, shown: Callable[[Any], Any] | None) -> Mechanism:
+    """The mechanism with what is shown of its outputs, which has to tell as much: the law is still theirs."""
+    if shown is None:
+        return mechanism
+    return Mechanism(lambda data, size, rng: shown(mechanism.sample(data, size, rng)), mechanism.law)
+
+
 def _fails(mechanism: Any, data: Data) -> bool:
     try:
         mechanism.sample(data, 1, np.random.default_rng(0))

@@ -26,11 +26,13 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
+from benchmarks.mutation.branches import Branches
 from dpaudit import exact
 from dpaudit.exact.form import Continuous, Form, Lattice, form_of
 
 Array: TypeAlias = NDArray[np.float64]
 
+_ALL: Array = np.ones(1)  # one cell that holds everything
 _CELLS = 1600  # of one density pair, four fifths of them where all but a thousandth of the mass is
 _CELLS_IN_PRODUCT = 300
 _MOST_CELLS = 3000  # of a product, before cells of nearly equal log-ratio are merged
@@ -200,6 +202,14 @@ def cells(P: Any, Q: Any) -> tuple[Array, Array]:
             more_p, more_q = _form_cells(form_of(first), form_of(second), count)
             p, q = _merged(np.outer(p, more_p).ravel(), np.outer(q, more_q).ravel())
         return p, q
+    if isinstance(P, Branches) and isinstance(Q, Branches):
+        parts = [
+            [math.exp(log_p) * first, math.exp(log_q) * second]
+            for (_, log_p, numbers), (_, log_q, others) in P.together(Q)
+            for first, second in [cells(exact.Product(numbers), exact.Product(others)) if numbers else (_ALL, _ALL)]
+        ]
+        masses = [np.concatenate(side) for side in zip(*parts, strict=True)]
+        return masses[0], masses[1]
     return _form_cells(form_of(P), form_of(Q), _CELLS)
 
 

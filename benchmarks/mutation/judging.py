@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
+from benchmarks.mutation import branches
 from benchmarks.mutation.behaviours import FAILS, certain
 from benchmarks.mutation.best_event import Array, BestEvent, best_event, best_union, cells
 from benchmarks.mutation.mutants import POOL_SEED, Mutant, described
@@ -65,7 +66,7 @@ def judge(mutant: Mutant, claim: Claim, subject: Subject, pool: tuple[Pair, ...]
             # Where the claim holds, the pair nearest to breaking it is where to climb from.
             rough = (_rough(masses, level, delta), 0.0)
             rough = rough if rough[0] < math.inf else (math.inf, _rough(masses, NEARLY * level, delta))
-            known[mark] = exact.epsilon(*laws) if delta == 0.0 else _kept(_excess(*masses), delta), rough
+            known[mark] = branches.epsilon(*laws) if delta == 0.0 else _kept(_excess(*masses), delta), rough
         epsilon, rough = known[mark]
         seen.append((rough, -epsilon, pair))
 
@@ -102,7 +103,7 @@ def epsilon_at(P: Any, Q: Any, delta: float) -> float:
     Where a product of densities leaves no other way, that delta is summed over cells, which are as good as they are narrow.
     """
     if delta == 0.0:
-        return exact.epsilon(P, Q)
+        return branches.epsilon(P, Q)
     try:
         exact.delta(P, Q, 1.0)
     except LawError:

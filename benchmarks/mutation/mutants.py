@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.mutation import behaviours as b
+from benchmarks.mutation.branches import epsilon
 from benchmarks.mutation.rewriting import rewritten, truncated
 from benchmarks.mutation.subjects import Subject
 from dpaudit import exact
@@ -79,11 +80,11 @@ def litter(subject: Subject) -> Litter:
     kept: list[Mutant] = []
     stillborn = equivalent = 0
 
-    def offer(name: str, make: Callable[[], Any], refused: bool = False) -> bool:
+    def offer(name: str, make: Callable[[], Any], *, refused: bool = False, compared: int = COMPARED) -> bool:
         nonlocal stillborn, equivalent
         try:
-            mechanism = b.remembered(make())
-            mark = _fingerprint(mechanism, pairs)
+            mechanism = b.published(b.remembered(make()), subject.shown)
+            mark = _fingerprint(mechanism, pairs, compared)
         except Exception:  # a mutant that cannot run, or has no law, is none
             stillborn += 1
             return False
@@ -110,21 +111,55 @@ def litter(subject: Subject) -> Litter:
         for text, make in variants[start::stride]:
             if taken < REWRITTEN:
                 taken += offer(f"code, {text}", make)
-    # Apart from the others, and after them: integer truncation is asked for by name, wherever it changes something.
+    # Apart from the others, and after them: integer truncation is asked for by name, wherever it changes something. What
+    # is cut may be 0 for some data only, where scales have no law, so it is looked at on all pairs.
     for target, build in subject.targets:
         for text, made in truncated(target):
-            offer(f"code, {text}", partial(build, made))
+            offer(f"code, {text}", partial(build, made), compared=len(pairs))
     return Litter(subject, claim_of(subject), tuple(kept), stillborn, equivalent)
 
 
 def _by_behaviour(subject: Subject, pairs: tuple[Pair, ...]) -> Iterator[tuple[str, Callable[[], Any]]]:
     """All general mutations; those that do not fit the mechanism fail to run, and are dropped by who asks."""
-    whole, raw, unit = b.remembered(subject.scaled(1.0)), subject.raw, subject.unit
+    whole, unit = b.remembered(subject.scaled(1.0)), subject.unit
     product = isinstance(whole.law(pairs[0].data), exact.Product)
+    real = unit is not None and np.asarray(whole.sample(pairs[0].data, 1, np.random.default_rng(0))).dtype.kind == "f"
+    for factor in FACTORS:
+        yield f"noise x {factor:g}", partial(subject.scaled, factor)
+    yield "released twice", partial(b.twice, whole)
+    for rate in (0.5, 0.1):
+        yield (
+            f"noise x 0.25 once in {1 / rate:g}",
+            partial(b.sometimes, whole, subject.scaled(0.25), rate, product=product),
+        )
+    publicly = [("output rounded", b.rounded(0.5))] if real else []
+    if subject.public is not None:
+        publicly.append(("output clamped to a public range", b.clamped_to(*subject.public)))
+    raw = subject.raw
+    for name, change in publicly:
+        yield name, partial(b.changed, whole, raw or (lambda _data: None), change, "all" if product else None)
+    if raw is not None:
+        yield from _by_truth(subject, whole, raw, pairs, product, real)
+    if subject.rows:
+        yield "first row twice", partial(b.on_data, whole, lambda data: [*data[:1], *data])
+        yield "first row left out", partial(b.on_data, whole, lambda data: list(data)[1:] or list(data))
+        yield "all rows twice", partial(b.on_data, whole, lambda data: [*data, *data])
+        yield (
+            "noise over the number of rows",
+            partial(b.chosen_by_data, lambda data: subject.scaled(1.0 / max(1, len(data)))),
+        )
+    elif raw is not None:
+        for text, by in (("doubled", 2), ("x 1.1", 1.1), ("halved", 0.5)):
+            yield f"answers {text}", partial(b.on_data, whole, partial(operator.mul, by))
+
+
+def _by_truth(
+    subject: Subject, whole: Any, raw: Callable[[Any], Any], pairs: tuple[Pair, ...], product: bool, real: bool
+) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Mutations that know what the output is without noise."""
+    unit = subject.unit
     special = raw(pairs[0].data)
     special = special[0] if product else special
-    numeric = unit is not None
-    real = numeric and np.asarray(whole.sample(pairs[0].data, 1, np.random.default_rng(0))).dtype.kind == "f"
 
     def changed(change: b.Change, where: b.Where = "all") -> Callable[[], Any]:
         return partial(b.changed, whole, raw, change, where if product else None)
@@ -132,24 +167,15 @@ def _by_behaviour(subject: Subject, pairs: tuple[Pair, ...]) -> Iterator[tuple[s
     def is_special(truth: Any) -> bool:
         return bool(truth == special)
 
-    for factor in FACTORS:
-        yield f"noise x {factor:g}", partial(subject.scaled, factor)
-    yield "released twice", partial(b.twice, whole)
     for rate in LEAKS:
         yield f"raw once in {1 / rate:g}", changed(b.leak(rate), "first")
-    for rate in (0.5, 0.1):
-        yield (
-            f"noise x 0.25 once in {1 / rate:g}",
-            partial(b.sometimes, whole, subject.scaled(0.25), rate, product=product),
-        )
     yield f"raw where the truth is {special}", changed(b.bare_where(is_special), "first")
     if product:
         yield "last coordinate raw", changed(b.bare(), "last")
-        if numeric:
+        if unit is not None:
             yield "one noise for all coordinates", partial(b.same_noise, whole, raw)
     if real:
         yield f"NaN where the truth is {special}", changed(b.bare_where(is_special, lambda _truth: math.nan), "first")
-        yield "output rounded", changed(b.rounded(0.5))
     if unit is not None:
         for width in CLAMPS:
             yield f"noise clamped at {width:g} scales", changed(_near(width * unit))
@@ -164,37 +190,30 @@ def _by_behaviour(subject: Subject, pairs: tuple[Pair, ...]) -> Iterator[tuple[s
     if subject.symmetric:
         yield "noise one-sided", changed(b.one_sided(), "first")
         yield "noise cut to an integer", changed(b.noise_truncated())
-    if subject.public is not None:
-        yield "output clamped to a public range", changed(b.clamped_to(*subject.public))
-    if subject.rows:
-        if numeric and not product:
-            ends = b.clamped(lambda at: float(min(at.data, default=0.0)), lambda at: float(max(at.data, default=0.0)))
-            yield "output clamped to the data's range", changed(ends)
-        yield "first row twice", partial(b.on_data, whole, lambda data: [*data[:1], *data])
-        yield "first row left out", partial(b.on_data, whole, lambda data: list(data)[1:] or list(data))
-        yield "all rows twice", partial(b.on_data, whole, lambda data: [*data, *data])
-        yield (
-            "noise over the number of rows",
-            partial(b.chosen_by_data, lambda data: subject.scaled(1.0 / max(1, len(data)))),
-        )
-    else:
-        for text, by in (("doubled", 2), ("x 1.1", 1.1), ("halved", 0.5)):
-            yield f"answers {text}", partial(b.on_data, whole, partial(operator.mul, by))
+    if subject.rows and unit is not None and not product:
+        ends = b.clamped(lambda at: float(min(at.data, default=0.0)), lambda at: float(max(at.data, default=0.0)))
+        yield "output clamped to the data's range", changed(ends)
 
 
 def _near(width: float) -> b.Change:
     return b.clamped(lambda at: at.truth - width, lambda at: at.truth + width)
 
 
-def _fingerprint(mechanism: Any, pairs: tuple[Pair, ...]) -> str:
-    """Of its laws on a few pairs. Also runs its sampler once on each, so that what cannot run is found out here."""
-    exact.epsilon(*map(mechanism.law, pairs[0]))  # laws that cannot be compared show here
+def _fingerprint(mechanism: Any, pairs: tuple[Pair, ...], compared: int = COMPARED) -> str:
+    """Of its laws on a few pairs. Also runs its sampler once on each, so that what cannot run is found out here.
+
+    Laws on the other pairs up to ``compared`` have to exist.
+    """
+    epsilon(*map(mechanism.law, pairs[0]))  # laws that cannot be compared show here
     digest = hashlib.sha256()
     rng = np.random.default_rng(0)
     for pair in pairs[:COMPARED]:
         for data in pair:
             digest.update(repr(described(mechanism.law(data))).encode())
             mechanism.sample(data, 2, rng)
+    for pair in pairs[COMPARED:compared]:
+        for data in pair:
+            mechanism.law(data)
     return digest.hexdigest()
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import dpaudit
+from benchmarks.mutation.derived import LEFT_OUT, LIMITS
 from benchmarks.mutation.judging import judge
 from benchmarks.mutation.mutants import Litter, litter, pool_of
 from benchmarks.mutation.subjects import subjects
@@ -145,6 +146,12 @@ def run(
         note="With the samples, of both sides, that the best event on the best pair needs for power 0.99 at that alpha.",
     )  # fmt: skip
     yield _score_table([score(rows)])
+    if not names:
+        yield Table(
+            title="Left out", columns=(Column("mechanism", "mechanism", "<36"), Column("why", "why", "<100")),
+            rows=[{"mechanism": name, "why": why} for name, why in {**LEFT_OUT, **LIMITS}.items()],
+            note="Sound mechanisms of the registry that are not mutated, and what is not mutated of others.",
+        )  # fmt: skip
 
 
 def _noted(measured: Iterable[Row], rows: list[Row]) -> Iterator[Row]:

@@ -57,8 +57,8 @@ class Subject:
         The mechanism with its noise times a factor; with factor 1 the reference itself.
     neighbours : callable
         Where it is audited.
-    raw : callable
-        The output without noise.
+    raw : callable or None
+        The output without noise; None where it is random too.
     unit : float or None
         Scale of the noise, where it is added to numbers.
     symmetric : bool
@@ -75,12 +75,14 @@ class Subject:
         Code to rewrite, with a function that makes the mechanism from what came of it.
     others : tuple
         Named mutants of its own: parameters of the mechanism that no general mutation knows.
+    shown : callable or None
+        What is published of the outputs, if something else that tells as much; mutations are made before.
     """
 
     name: str
     scaled: Callable[[float], Any]
     neighbours: Callable[[], Neighbours]
-    raw: Callable[[Data], Any]
+    raw: Callable[[Data], Any] | None = None
     unit: float | None = None
     symmetric: bool = False
     public: tuple[float, float] | None = None
@@ -90,6 +92,7 @@ class Subject:
     climbs: int = 8
     targets: tuple[tuple[Target, Callable[[Any], Any]], ...] = ()
     others: tuple[tuple[str, Callable[[], Any]], ...] = ()
+    shown: Callable[[Any], Any] | None = None
 
 
 def clamped_sum(data: Any) -> float:
@@ -457,4 +460,6 @@ def _quantiles() -> list[Subject]:
 @functools.cache
 def subjects() -> tuple[Subject, ...]:
     """All of them, simplest first."""
-    return (*_additive(), *_choosing(), *_responding(), *_thresholds(), *_quantiles())
+    from benchmarks.mutation.derived import derived  # which needs this module
+
+    return (*_additive(), *_choosing(), *_responding(), *_thresholds(), *_quantiles(), *derived())
