@@ -22,7 +22,7 @@ FEWEST_PER_TAIL_CELL = 8
 FEWEST_PER_CELL = 8
 BINS = 4096
 FIRST_BIN = 2.0**52
-BITS_OF_FIRST = np.float64(FIRST_BIN).view(np.int64)
+WIDTHS = (2.0**-900, 2.0**900)  # of bins: beyond them sums overflow, or lose their last bits
 BEYOND = 0.15  # of the range of what was learned from, on either side: a later block seldom reaches further
 AT_ONCE = 32_768
 KEPT_CUTS = 0.9  # share of the cuts that a raster must keep apart
@@ -79,74 +79,62 @@ def most_frequent(values: NDArray[Any], lengths: Counts, limit: int) -> tuple[ND
 class Raster:
     """Equal bins whose edges hold all inner cuts of a line, so that a histogram, without a sort, counts its cells.
 
-    A float between 2**52 and 2**53 is an integer, which its bits tell. So ``x * scale + shift``, with a shift of about 2**52,
-    is the number of a bin as it stands, rounded by the sum itself. Each operation, rounding and clipping to the bins 0 ...
-    ``BINS`` included, is monotone in x, so "bin >= k" is the same as "x >= cut" for the smallest float in bin k, and that
-    float is the cut.
+    For a power of two w, floats between 2**52 w and 2**53 w are the multiples of w, and their bits count them. So ``x + shift``
+    with a shift of about 2**52 w is the number of a bin of width w as it stands, rounded by the sum itself. Each operation,
+    rounding and clipping to the bins 0 ... ``BINS`` included, is monotone in x, so "bin >= k" is the same as "x >= cut" for the
+    smallest float in bin k, and that float is the cut.
     """
 
-    scale: float
+    width: float  # a power of two
     shift: float
     starts: NDArray[np.intp]  # the first bin of each cell: 0, and that of each inner cut
 
-    def place(self, values: Floats, out: Floats | None = None, *, clip: bool = True) -> Floats:
-        """The bin of each value, plus 2**52."""
-        place = np.multiply(values, self.scale, out=out)
-        place += self.shift
-        return place.clip(FIRST_BIN, FIRST_BIN + BINS, out=place) if clip else place
+    def place(self, values: Floats) -> NDArray[np.int64]:
+        """The bin of each finite value."""
+        first = FIRST_BIN * self.width
+        with np.errstate(over="ignore"):  # infinitely far is in the last bin
+            place = np.clip(values + self.shift, first, first + BINS * self.width)
+        return place.view(np.int64) - np.float64(first).view(np.int64)
 
     def count(self, values: Floats) -> Counts | None:
         """How many of the values lie below the first cut, between the cuts, and above; None where one is not finite."""
-        low, high = float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
-        if not (math.isfinite(low) and math.isfinite(high)):  # NaN is the minimum of all values beside it
-            return None
-        clip = low * self.scale + self.shift < FIRST_BIN or high * self.scale + self.shift > FIRST_BIN + BINS
         histogram = np.zeros(BINS + 1, np.int64)
         buffer = np.empty(min(AT_ONCE, values.size))
-        with np.errstate(over="ignore"):  # infinitely far is in the last bin
+        bits_of_first = np.float64(FIRST_BIN * self.width).view(np.int64)
+        with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, values.size, AT_ONCE):  # pieces that stay in the cache
                 part = values[start : start + AT_ONCE]
-                bins = self.place(part, buffer[: part.size], clip=clip).view(np.int64)
-                bins -= BITS_OF_FIRST
+                bins = np.add(part, self.shift, out=buffer[: part.size]).view(np.int64)
+                bins -= bits_of_first
+                # Any value out of range, NaN and infinities among them, leaves a bit that no bin has.
+                if np.bitwise_or.reduce(bins) & ~(BINS - 1):
+                    if not np.isfinite(part).all():
+                        return None
+                    bins = self.place(part)
                 histogram += np.bincount(bins, minlength=BINS + 1)
         return np.add.reduceat(histogram, self.starts)
 
     @classmethod
     def under(cls, edges: Floats, low: float, high: float) -> tuple[Raster, Floats] | None:
         """A raster for (almost) these edges, and the edges moved to its bins; None where it would blur them."""
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore"):
             margin = BEYOND * (np.float64(high) - low)
             low, high = float(low - margin), float(high + margin)
-            scale = float(BINS / (np.float64(high) - low))
-            shift = FIRST_BIN - low * scale
-        if not edges.size or not np.isfinite([scale, shift]).all() or scale <= 0.0:
+            least = (np.float64(high) - low) / BINS
+        if not edges.size or not WIDTHS[0] <= least <= WIDTHS[1]:
             return None
-        raster = cls(scale, shift, np.empty(0, np.intp))
+        width = 2.0 ** math.ceil(math.log2(least))
+        if not abs(low) < FIRST_BIN / 4.0 * width:  # floats as large are too far apart for such bins
+            return None
+        raster = cls(width, (FIRST_BIN - math.floor(low / width)) * width, np.empty(0, np.intp))
         bins = np.unique(raster.place(edges))
-        bins = bins[(bins > FIRST_BIN) & (bins < FIRST_BIN + BINS)]
+        bins = bins[(bins > 0) & (bins < BINS)]
         if bins.size < KEPT_CUTS * edges.size:
             return None
-        # The smallest float in each bin, by bisection over floats in their order, most likely close to where it should be.
-        width = 1.0 / scale
-        below, above = (_rank(low + width * (bins - FIRST_BIN + off)) for off in (-1.0, 1.0))
-        with np.errstate(over="ignore"):
-            below = np.where(raster.place(_unrank(below)) < bins, below, _rank(np.float64(LOWEST)))
-            above = np.where(raster.place(_unrank(above)) >= bins, above, _rank(np.float64(-LOWEST)))
-            while (below + 1 < above).any():
-                middle = (below >> 1) + (above >> 1) + (below & above & 1)  # their difference may overflow
-                inside = raster.place(_unrank(middle)) >= bins
-                above, below = np.where(inside, middle, above), np.where(inside, below, middle)
-        return cls(scale, shift, np.concatenate(([0], bins - FIRST_BIN)).astype(np.intp)), _unrank(above)
-
-
-def _rank(values: np.float64 | Floats) -> NDArray[np.int64]:
-    """The places of floats among all floats in ascending order."""
-    bits = np.asarray(values).view(np.int64)
-    return np.where(bits >= 0, bits, -(bits & 0x7FFFFFFFFFFFFFFF))
-
-
-def _unrank(rank: NDArray[np.int64]) -> Floats:
-    return np.where(rank >= 0, np.abs(rank).view(np.float64), -np.abs(rank).view(np.float64))
+        # Sums are rounded to the nearest bin: half a bin below its centre is the first float in it, or the last before it.
+        halfway = (bins + (math.floor(low / width) - 0.5)) * width
+        cuts = np.where(raster.place(halfway) >= bins, halfway, np.nextafter(halfway, np.inf))
+        return cls(width, raster.shift, np.concatenate(([0], bins)).astype(np.intp)), cuts
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ when, cannot matter. A task returns counts and a few outputs to learn from, neve
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 import sys
@@ -320,7 +321,7 @@ def _count(task: Task, first: int, blocks: Sequence[Outputs], sizes: Sequence[in
     batch = encoded(blocks)
     prepared = Block(batch)
     repeats: list[tuple[Any, int, str]] = []
-    ends = np.cumsum(sizes).tolist()
+    ends = list(itertools.accumulate(sizes))  # of one block mostly, for which an array costs more than it counts
     for view in task.views:
         if not isinstance(view, RecordView) or sizes[0] < ALL_LEARNED:
             continue
