@@ -31,21 +31,29 @@ LABEL_LENGTH = 1000
 class Encoded:
     """A batch of outputs: a structure code each, and their numbers (absent ones are NaN; the code tells them apart)."""
 
-    codes: Codes
+    kinds: Codes  # the structure of each output, or, with ``kind_of``, the structures there are
     numbers: NDArray[Any]  # floats, or integers that encoding counted
     labels: Mapping[int, str]
     counted: Ascending | None = None  # the numbers, or where there are none the codes, if encoding counted them
+    kind_of: NDArray[np.intp] | None = None  # which of the kinds each output has
 
     def __len__(self) -> int:
-        return int(self.codes.shape[0])
+        return int((self.kinds if self.kind_of is None else self.kind_of).shape[0])
+
+    @property
+    def codes(self) -> Codes:
+        """The structure of each output."""
+        return self.kinds if self.kind_of is None else self.kinds.take(self.kind_of)
 
     def head(self, count: int) -> Encoded:
         """The first ``count`` outputs, copied so that the rest can be freed."""
-        return Encoded(self.codes[:count].copy(), self.numbers[:count].astype(np.float64, order="K"), self.labels)
+        first = self.rows(slice(count))
+        return Encoded(first.kinds.copy(), np.array(first.numbers, order="K"), self.labels)
 
     def rows(self, index: Any) -> Encoded:
         """A selection of the outputs."""
-        return Encoded(self.codes[index], self.numbers[index].astype(np.float64, order="K", copy=False), self.labels)
+        codes = self.kinds[index] if self.kind_of is None else self.kinds.take(self.kind_of[index])
+        return Encoded(codes, self.numbers[index].astype(np.float64, order="K", copy=False), self.labels)
 
     @property
     def values(self) -> Floats:
@@ -60,19 +68,24 @@ class Encoded:
     @property
     def uniform(self) -> bool:
         """Whether all outputs have one structure."""
-        return self.codes.strides == (0,) or bool((self.codes == self.codes[:1]).all())
+        return self.alone or bool((self.codes == self.codes[:1]).all())
 
     def is_all(self, code: np.uint64) -> bool:
         """Whether the batch is known, without looking at each output, to have this structure alone."""
-        return self.codes.strides == (0,) and len(self) > 0 and bool(self.codes[0] == code)
+        return self.alone and len(self) > 0 and bool(self.kinds[0] == code)
+
+    @property
+    def alone(self) -> bool:
+        """Whether one stored code stands for all outputs."""
+        return self.kind_of is None and self.kinds.strides == (0,)
 
     @property
     def structures(self) -> Ascending:
         """The codes, sorted."""
         if self.counted is not None and not self.width:
             return self.counted
-        if self.codes.strides == (0,) and len(self):
-            return Ascending(self.codes[:1], np.array([len(self)]))
+        if self.alone and len(self):
+            return Ascending(self.kinds[:1], np.array([len(self)]))
         return Ascending(np.sort(self.codes))
 
 
@@ -170,7 +183,8 @@ def _words(array: NDArray[Any]) -> Encoded | None:
     codes[used] = [digest(label) for label in labels]
     named = {int(code): shortened(label) for code, label in zip(codes[used], labels, strict=True)}
     counts = np.bincount(number, minlength=row.size)
-    return Encoded(codes[number], np.empty((len(flat), 0)), named, Ascending.counted(codes[used], counts[used]))
+    counted = Ascending.counted(codes[used], counts[used])
+    return Encoded(codes, np.empty((len(flat), 0)), named, counted, number)
 
 
 def _counted(array: NDArray[Any]) -> Ascending | None:
@@ -190,42 +204,55 @@ def _counted(array: NDArray[Any]) -> Ascending | None:
 def _alike(words: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """Number the distinct rows of words: the number of each row, and one row for each number (-1 for those not used)."""
     keys = _row_keys(words)
-    # Few words differ in some bits of their keys, and all occur soon, so that a table finds them without sorting.
+    # Few words differ in some bits of their keys, and most occur soon, so that a table finds them without sorting.
     for shift in (52, 40, 28) if len(words) >= WORTH_A_TABLE else ():
-        slot = (keys >> np.uint64(shift)).astype(np.intp)
+        slot = (keys >> np.uint64(shift)).view(np.intp)
         if shift < 52:
             slot &= SLOTS - 1
         row = np.full(SLOTS, -1)
         row[slot[:SLOTS]] = np.arange(SLOTS)
-        if (keys == keys[row].take(slot)).all():
+        strange = keys[row].take(slot) != keys
+        if not strange.any():
             return slot, row
+        rest = np.flatnonzero(strange)
+        if rest.size <= MOST_STRANGE * keys.size:
+            place, first = _numbered(keys[rest])
+            slot[rest] = SLOTS + place
+            return slot, np.concatenate([row, rest[first]])
+    return _numbered(keys)
+
+
+def _numbered(keys: Codes) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     _, first, place = np.unique(keys, return_index=True, return_inverse=True)
     return place.reshape(-1), first
 
 
 def _row_keys(words: NDArray[Any]) -> Codes:
-    """A 64-bit key of each row of words: a polynomial in eight bytes at a time.
-
-    Letters of one byte, though numpy gives them four, are taken as such: there is less to read.
-    """
+    """A 64-bit key of each row of words: a polynomial in eight bytes at a time."""
     count = len(words)
     letters = np.ascontiguousarray(words).reshape(-1).view(np.uint32 if words.dtype.kind == "U" else np.uint8)
-    width = letters.size // count
-    if letters.dtype != np.uint8 and letters.max() < 256:
-        rows = np.zeros(letters.size + 8, np.uint8)
-        np.copyto(rows[: letters.size], letters, casting="unsafe")
-    else:
-        rows = np.concatenate([letters.view(np.uint8), np.zeros(8, np.uint8)])
-        width *= letters.itemsize
-    keys = np.zeros(count, dtype=np.uint64)
+    rows = _bytes(letters)
+    width = (rows.size - 8) // count
+
+    def eight(start: int) -> NDArray[np.uint64]:
+        word = np.ndarray((count,), "<u8", rows, start, (width,))
+        # What the last word holds of the next row is left out.
+        return word if start + 8 <= width else word & np.uint64(256 ** (width - start) - 1)
+
     with np.errstate(over="ignore"):
-        for start in range(0, width, 8):
-            word = np.ndarray((count,), "<u8", rows, start, (width,))
-            keys *= _ODD
-            # What the last word holds of the next row is left out.
-            keys += word if start + 8 <= width else word & np.uint64(256 ** (width - start) - 1)
-        keys *= _ODD  # the upper bits now depend on all others
+        keys = eight(0) * _ODD
+        for start in range(8, width, 8):
+            keys += eight(start)
+            keys *= _ODD  # the upper bits now depend on all others
     return keys
+
+
+def _bytes(letters: NDArray[Any]) -> NDArray[np.uint8]:
+    """Letters as bytes, and eight more. Those of one byte, though numpy gives them four, are taken as such."""
+    narrow = letters.itemsize == 1 or letters.max() < 256
+    rows = np.zeros(letters.size * (1 if narrow else letters.itemsize) + 8, np.uint8)
+    np.copyto(rows[:-8] if narrow else rows[:-8].view(letters.dtype), letters, casting="unsafe")
+    return rows
 
 
 def shortened(label: str) -> str:
@@ -313,6 +340,7 @@ def digest(text: str) -> int:
 
 WORTH_A_TABLE = 8192
 SLOTS = 4096
+MOST_STRANGE = 0.1  # share of the words that the table may leave to a sort
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 

@@ -132,7 +132,7 @@ class Raster:
         if bins.size < KEPT_CUTS * edges.size:
             return None
         # Sums are rounded to the nearest bin: half a bin below its centre is the first float in it, or the last before it.
-        halfway = (bins + (math.floor(low / width) - 0.5)) * width
+        halfway: Floats = np.asarray((bins + (math.floor(low / width) - 0.5)) * width, dtype=np.float64)
         cuts = np.where(raster.place(halfway) >= bins, halfway, np.nextafter(halfway, np.inf))
         return cls(width, raster.shift, np.concatenate(([0], bins)).astype(np.intp)), cuts
 
@@ -148,6 +148,13 @@ class Line:
     def cells(self) -> int:
         """How many cells there are."""
         return int(self.cuts.size) + 2
+
+    @property
+    def exact(self) -> NDArray[np.bool_]:
+        """Which cells hold a single value."""
+        with np.errstate(over="ignore"):
+            single = np.nextafter(self.cuts[:-1], np.inf) == self.cuts[1:]
+        return np.concatenate([[True], single, [True, True]])
 
     def count(self, ascending: Ascending) -> Counts:
         """Count a sorted sample."""

@@ -139,6 +139,11 @@ class ValueView:
                 parts.append(np.array([chosen.size]) if line is None else line.tally(chosen))
         return np.concatenate([*parts, [len(batch) - known]]).astype(np.int64)
 
+    def tells_apart(self, counts: Counts) -> bool:
+        """Whether outputs with these counts all lie in cells that hold one output each."""
+        exact = [np.ones(1, np.bool_) if line is None else line.exact for line in self.lines]
+        return not counts[~np.concatenate([*exact, [False]])].any()
+
     def locate(self, batch: Encoded) -> NDArray[np.intp]:
         """The cell of each output."""
         cell = np.full(len(batch), self.cells - 1)

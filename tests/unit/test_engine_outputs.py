@@ -54,6 +54,18 @@ def test_words_are_counted_as_they_would_be_sorted(words: list[str], seed: int, 
     np.testing.assert_array_equal(batch.codes, encode(array.tolist()).codes)
 
 
+@pytest.mark.parametrize("rare", ["\u0161", "\u4e2d\u6587 beyond one byte", "c", "longer than the others"])
+def test_words_that_come_late_are_told_from_those_of_the_table(rare: str) -> None:
+    """The lower byte of the first is the letter a: it must not pass for it."""
+    array = np.random.default_rng(0).choice(np.array(["a", "b"], dtype="U24"), size=30_000)
+    array[[20_000, 20_007, 29_999]] = rare
+    batch = encode(array)
+    check_counted(batch, batch.codes)
+    np.testing.assert_array_equal(batch.codes, encode(array.tolist()).codes)
+    np.testing.assert_array_equal(batch.rows(slice(19_990, 20_010)).codes, batch.codes[19_990:20_010])
+    np.testing.assert_array_equal(batch.head(20_001).codes, batch.codes[:20_001])
+
+
 def check_counted(batch: Encoded, values: np.ndarray[Any, Any]) -> None:
     counted, plain = batch.counted, Ascending(np.sort(values))
     if counted is None:

@@ -278,6 +278,33 @@ def test_learning_uses_settled_rounds_only() -> None:
     assert learner.seen == 300
 
 
+@pytest.mark.parametrize("kind", ["words", "integers"])
+def test_nothing_is_built_anew_where_every_output_has_a_cell(kind: str) -> None:
+    rng = np.random.default_rng(8)
+    built: list[int] = []
+
+    def build(sides: Any) -> Any:
+        built.append(len(sides[0]))
+        return build_views(sides)
+
+    def draw(size: int, words: list[Any]) -> Any:
+        return encode([words[k] for k in rng.integers(len(words), size=size)])
+
+    known, unseen = (["a", "b", "c"], "d") if kind == "words" else ([0, 1, 7], 3)
+    learner = Learner(build)
+    for words in ([known] * 4) + [[*known, unseen]] * 2:
+        sides = draw(max(learner.seen, 400), words), draw(max(learner.seen, 400), words)
+        counts = tuple(np.stack([view.count(Block(side)) for side in sides]) for view in learner.views)
+        learner.settle(Settled(counts, sides), len(sides[0]))
+        # Whether built anew or not, the past is what a new view would count, and the views are those that it would have.
+        for view, (past, _), (fresh, anew) in zip(
+            learner.views, learner.past_counts(), build_views(learner.kept()), strict=True
+        ):
+            np.testing.assert_array_equal(past, anew)
+            assert view.cells == fresh.cells
+    assert built == [400, 6400]  # at first, and when something new had come
+
+
 def test_new_repeats_get_cells_and_no_output_is_lost() -> None:
     rng = np.random.default_rng(7)
     learner = Learner(build_views)
