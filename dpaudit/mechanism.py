@@ -59,7 +59,11 @@ class Raised:
         """Summarise an exception so that equal causes compare equal."""
         kind = type(error)
         name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-        return cls(name, _template(str(error)))
+        try:
+            message = str(error)
+        except Exception:  # of a class of the user's
+            message = "(a message that cannot be read)"
+        return cls(name, _template(message))
 
     def __str__(self) -> str:
         return f"raises {self.type}" + (f": {self.template}" if self.template else "")
@@ -161,7 +165,8 @@ class Fresh:
         """Make an instance and return its output."""
         instance = self.make()
         if isinstance(instance, Mechanism):
-            return instance.sample(data, 1, rng)[0]
+            outputs = checked_outputs(instance.sample(data, 1, rng), 1)
+            return (outputs.to_numpy() if hasattr(outputs, "to_numpy") else outputs)[0]  # data frames have no row 0
         if not callable(instance):
             raise MechanismError(
                 f"make={self.make!r} made {shorten(instance)}, which is neither a mechanism nor callable."

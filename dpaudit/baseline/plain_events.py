@@ -95,8 +95,6 @@ def _condition(part: Mapping[str, Any], batch: Encoded) -> Mask:
 def _has_bits(part: Mapping[str, Any], batch: Encoded) -> Mask:
     other = part.get("other_bits", False) is True
     listed = np.array([_grid(number) for number in part["lowest_bit"]], dtype=np.int64)
-    if int(part["column"]) >= batch.width:
-        return np.full(len(batch), other)
     return np.asarray(np.isin(lowest_bit(_column(part["column"], batch)), listed) != other)
 
 

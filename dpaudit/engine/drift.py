@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -11,6 +13,7 @@ from dpaudit.errors import MechanismError
 from dpaudit.validation import shorten
 
 GROUPS = 8
+BLANK = re.compile(r"#|'\.\.\.'")  # what ``mechanism.Raised`` puts in place of numbers and quoted text
 FEWEST = 200  # outputs on either side of the comparison
 FALSE_ALARM = 1e-12
 
@@ -101,6 +104,7 @@ class Watch:
         self._opaque: set[str] = set()  # types of which nothing else is seen
         self._singular = ""  # a structure, where most of those in the largest batch came once
         self._largest = 0
+        self._blanked = ""  # an exception whose message holds more than is seen of it
 
     def see(self, pair: int, sides: tuple[Encoded, Encoded]) -> None:
         """Look at the outputs that a round handed back."""
@@ -126,9 +130,16 @@ class Watch:
                 f"Most outputs are words, or have keys, that did not come twice, such as {self._singular}. Whether such words "
                 "come more often on one data set cannot be seen. Return numbers as numbers, and fewer different words."
             )
+        if self._blanked:
+            found.append(
+                f"Numbers and quoted text in messages of exceptions are not looked at, such as in {self._blanked}. Whoever "
+                "gets the message sees them: leave them out of it, or return them."
+            )
         return found
 
     def _visibility(self, batch: Encoded) -> None:
+        raised = (label for label in batch.labels.values() if label.startswith("raises "))
+        self._blanked = self._blanked or next((shorten(label) for label in raised if BLANK.search(label)), "")
         self._opaque.update(name for label in batch.labels.values() for name in opaque_types(label))
         if len(batch) < max(FEWEST, self._largest):
             return

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -20,11 +20,14 @@ from dpaudit.engine.numerals import EXACT_INTEGER, NUMERIC, Numerals, numeric
 from dpaudit.engine.partition import Ascending
 from dpaudit.engine.reading import Reader, as_array, entries, read
 from dpaudit.engine.structures import CUT, array_label, placeholder, plain, with_rest
+from dpaudit.errors import DPAuditError
 
 Codes: TypeAlias = NDArray[np.uint64]
 Floats: TypeAlias = NDArray[np.float64]
 
 LABEL_LENGTH = 1000
+INTEGERS, FLOATS = "integers", "floats"
+NEAR = (FLOATS, "integers beyond 2^53")
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,33 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
     return _walk_all(outputs)
 
 
+def container(outputs: NDArray[Any] | Sequence[Any]) -> tuple[str, tuple[int, ...]] | None:
+    """What an array is said to hold, and the shape of one entry: what all its entries share, whichever of them calls for it.
+
+    None for lists and arrays of objects, whose entries are read one by one.
+    """
+    if not isinstance(outputs, np.ndarray) or outputs.dtype.kind not in f"{NUMERIC}US":
+        return None
+    kind, size = outputs.dtype.kind, outputs.dtype.itemsize
+    if kind in "biu":
+        near = size < 8 or not outputs.size or max(abs(int(outputs.max())), abs(int(outputs.min()))) <= EXACT_INTEGER
+        said = INTEGERS if near else "integers beyond 2^53"
+    elif kind in "US":
+        said = "words"
+    else:
+        said = FLOATS if kind == "f" and size <= 8 else outputs.dtype.name
+    return said, outputs.shape[1:]
+
+
+def same_to_each(containers: Collection[tuple[str, tuple[int, ...]]]) -> bool:
+    """Whether an entry looks alike in all of these containers."""
+    kinds, shapes = {kind for kind, _ in containers}, {shape for _, shape in containers}
+    # Integers that are floats too look alike among both, and among larger ones.
+    return len(shapes) <= 1 and (
+        len(kinds) <= 1 or (len(kinds) == 2 and INTEGERS in kinds and not kinds.isdisjoint(NEAR))
+    )
+
+
 def unwrapped(outputs: NDArray[Any] | Sequence[Any]) -> NDArray[Any] | Sequence[Any]:
     """Containers of outputs as a plain array or list: data frames by row, records as tuples, what is masked as missing."""
     inside = _unwrapped(outputs)
@@ -184,6 +214,8 @@ def _words(array: NDArray[Any]) -> Encoded | None:
     named = {int(code): shortened(label) for code, label in zip(codes[used], labels, strict=True)}
     counts = np.bincount(number, minlength=row.size)
     counted = Ascending.counted(codes[used], counts[used])
+    if counted.size != len(flat):
+        raise DPAuditError("Words got lost while they were counted; this is a defect of dpaudit, please report it.")
     return Encoded(codes, np.empty((len(flat), 0)), named, counted, number)
 
 
@@ -211,7 +243,9 @@ def _alike(words: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
             slot &= SLOTS - 1
         row = np.full(SLOTS, -1)
         row[slot[:SLOTS]] = np.arange(SLOTS)
-        strange = keys[row].take(slot) != keys
+        # A slot that is not used holds what belongs into another one, so nothing is taken for it.
+        known = np.where(row < 0, ~np.arange(SLOTS, dtype=np.uint64) << np.uint64(shift), keys[row])
+        strange = known.take(slot) != keys
         if not strange.any():
             return slot, row
         rest = np.flatnonzero(strange)

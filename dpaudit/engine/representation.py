@@ -134,9 +134,8 @@ class BitsView:
 
     def locate(self, batch: Encoded) -> NDArray[np.intp]:
         """The cell of each output."""
-        if self.column >= batch.width:
-            return np.full(len(batch), self.cells - 1)
-        values = batch.values[:, self.column]
+        # A number that is absent looks as it does beside outputs that have it: what is seen of an output is the output's.
+        values = batch.values[:, self.column] if self.column < batch.width else np.full(len(batch), np.nan)
         found = lowest_bit(values)
         place = np.searchsorted(self.bits.keys, found)
         place = np.where(np.isin(found, self.bits.keys), place, self.bits.keys.size)

@@ -20,7 +20,7 @@ from dpaudit.engine.evidence import Points
 from dpaudit.engine.family import LARGEST_EPSILON, claim_delta, claimed_epsilon, points_of
 from dpaudit.engine.learning import Builder, Settled, build_views
 from dpaudit.engine.options import Options
-from dpaudit.engine.outputs import encode
+from dpaudit.engine.outputs import encode, same_to_each
 from dpaudit.engine.power import HEADLINE, detectable_epsilon
 from dpaudit.engine.progress import Progress
 from dpaudit.engine.representation import MEANING, NO_FLOATS, all_whole, any_float, build_bit_views
@@ -31,9 +31,11 @@ from dpaudit.engine.sampling import (
     LARGEST_BLOCK,
     BatchRaised,
     BlockPair,
+    Container,
     OutOfTime,
     Sampler,
     Task,
+    TellingContainer,
     TimedOut,
     merge,
     probe,
@@ -137,6 +139,8 @@ class Run:
     def _draw(self, pairs: Sequence[Pair], complete: bool) -> StoppedBy:
         try:
             return self._phase(pairs)
+        except TellingContainer as error:
+            self.messages.append(f"{error}; the audit started again one release at a time.")
         except (BatchRaised, TimedOut) as error:
             self.messages.append(
                 f"A call for several outputs raised ({error}); the audit started again one release at a time, where an "
@@ -187,6 +191,7 @@ class Run:
         self.best_lower = self.epsilon_known = 0.0
         self.drift = Drift()
         self.replays = Replays()
+        self.containers: dict[int, set[Container]] = {}  # by pair
         self.watch = Watch()
         self.propose_at = FIRST_PROPOSALS
         self.crossed = False  # the wealth against the claim has passed the threshold
@@ -249,6 +254,7 @@ class Run:
                     raise ended.cause
                 if ended.blocks:
                     merged = merge(ended.blocks)
+                    self._check_containers(candidate, merged)
                     self.replays.compare(candidate.number, merged.learn[0].head(min(sizes[0], task.keep)))
                     self._settle(candidate, merged, leading=leading, spent=spent)
                     progress.show(self.trajectory[-1][1])
@@ -258,6 +264,22 @@ class Run:
                     return self._cut_short(ended.cause)
                 if self._out_of_time():
                     return StoppedBy.SECONDS
+
+    def _check_containers(self, candidate: Candidate, merged: BlockPair) -> None:
+        """Settle nothing of a round in which an output looked different because of others that came with it.
+
+        What was settled before is the beginning of a longer e-process, and stands. Where the container depends on the data
+        set alone, each release by itself shows that too.
+        """
+        known = self.containers.setdefault(candidate.number, set())
+        known |= merged.containers
+        if not same_to_each(known):
+            self.drawn += 2 * merged.size
+            names = [f"{kind} of shape {shape}" if shape else kind for kind, shape in sorted(known)]
+            raise TellingContainer(
+                f"Calls for several outputs came as {' and as '.join(names)}, where an output may look different because of "
+                "others that came with it"
+            )
 
     def _check_replays(self, candidate: Candidate) -> None:
         """Before an accusation, look at as many outputs as it rests on, where fewer were never seen to differ."""

@@ -26,13 +26,14 @@ from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from dpaudit.engine.drift import log_collision, raised_share
-from dpaudit.engine.outputs import Encoded, digest, encode, record_keys, stack, unwrapped
+from dpaudit.engine.outputs import Encoded, container, digest, encode, record_keys, stack, unwrapped
 from dpaudit.engine.views import Block, RecordView, ScoreView, View
 from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.mechanism import Fresh, Mechanism, Named, Outputs, PerRelease, Plain, Raised, checked_outputs, kept
 from dpaudit.values import fingerprint
 
 Counts: TypeAlias = NDArray[np.int64]
+Container: TypeAlias = tuple[str, tuple[int, ...]]
 
 LARGEST_BLOCK = 65_536  # outputs drawn at once: what bounds the memory
 TOGETHER = 8192  # outputs of a block below which the blocks of a task are counted together
@@ -51,6 +52,10 @@ LEAST_CALL = 256  # but calls that make many outputs have a cost of their own: w
 
 class BatchRaised(DPAuditError):
     """A call for several outputs raised: it yields no releases, so nothing of its block may be settled."""
+
+
+class TellingContainer(BatchRaised):
+    """Calls for several outputs came in containers in which the same output looks different, so each tells of the others."""
 
 
 class OutOfTime(Exception):
@@ -161,6 +166,7 @@ class BlockPair:
     learn: tuple[Encoded, Encoded]
     repeats: tuple[tuple[int, Any, int, str], ...]
     seconds: tuple[float, float]  # spent in the mechanism, and in all
+    containers: frozenset[Container] = frozenset()  # in which its outputs came
 
 
 def seed_child(entropy: int, *key: int) -> np.random.SeedSequence:
@@ -311,6 +317,7 @@ class OneSide:
     counts: tuple[Counts, ...]  # per view its cells, and what it studies
     learn: Encoded
     repeats: tuple[tuple[Any, int, str], ...]
+    containers: frozenset[Container]
 
 
 def _count(task: Task, first: int, blocks: Sequence[Outputs], sizes: Sequence[int]) -> OneSide:
@@ -334,14 +341,16 @@ def _count(task: Task, first: int, blocks: Sequence[Outputs], sizes: Sequence[in
                 seen = slice(stop - size, stop if known else min(stop, stop - size + LOOKED_AT))
                 repeats.extend(view.unknown(Block(batch.rows(seen))))
     counts = tuple(view.study(prepared) if isinstance(view, ScoreView) else view.count(prepared) for view in task.views)
-    return OneSide(counts, _heads(batch, sizes, task.keep), tuple(repeats))
+    held = frozenset(found for block in blocks if (found := container(block)) is not None)
+    return OneSide(counts, _heads(batch, sizes, task.keep), tuple(repeats), held)
 
 
 def _paired(size: int, sides: Sequence[OneSide], seconds: tuple[float, float]) -> BlockPair:
     of_d, of_neighbour = sides
     counts = tuple(np.stack(both) for both in zip(of_d.counts, of_neighbour.counts, strict=True))
     repeats = tuple((side, *repeat) for side, counted in enumerate(sides) for repeat in counted.repeats)
-    return BlockPair(size, counts, (of_d.learn, of_neighbour.learn), repeats, seconds)
+    containers = of_d.containers | of_neighbour.containers
+    return BlockPair(size, counts, (of_d.learn, of_neighbour.learn), repeats, seconds, containers)
 
 
 def telling(keys: NDArray[np.uint64]) -> bool:
@@ -383,7 +392,8 @@ def merge(blocks: Sequence[BlockPair]) -> BlockPair:
     )
     repeats = tuple(repeat for block in blocks for repeat in block.repeats)
     seconds = (sum(block.seconds[0] for block in blocks), sum(block.seconds[1] for block in blocks))
-    return BlockPair(sum(block.size for block in blocks), counts, (learn[0], learn[1]), repeats, seconds)
+    containers = frozenset[Container]().union(*(block.containers for block in blocks))
+    return BlockPair(sum(block.size for block in blocks), counts, (learn[0], learn[1]), repeats, seconds, containers)
 
 
 def block_sizes(total: int, *, least: int = 1) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import dpaudit
 from dpaudit.engine.drift import Watch
 from dpaudit.engine.outputs import encode
 from dpaudit.mechanism import Raised
@@ -37,3 +38,13 @@ def test_rare_answers_are_no_end() -> None:
         sides = [[1.5 if rng.random() < 0.005 else SPENT for _ in range(size)] for _ in range(2)]
         watch.see(0, (encode(sides[0]), encode(sides[1])))
     assert not watch.exhausted
+
+
+def test_numbers_in_messages_are_named_as_a_blind_spot() -> None:
+    def leak(data: int, rng: np.random.Generator) -> int:
+        if rng.random() < 0.5:
+            raise ValueError(f"true sum is {data}")
+        return 0
+
+    result = dpaudit.audit(dpaudit.per_release(leak), dpaudit.PureDP(1.0), [(17, 18)], samples=6_000, seed=0)
+    assert any("true sum is #" in message and "not looked at" in message for message in result.messages)

@@ -5,10 +5,12 @@ import sys
 import types
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import dpaudit
 from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism import (
     Batched,
@@ -246,6 +248,23 @@ def test_mechanisms_pickle(mechanism):
 
 
 # --- exceptions as outputs --------------------------------------------------------------------------------------------
+
+
+def test_an_exception_whose_message_raises_is_an_output_too() -> None:
+    class Unreadable(Exception):
+        def __str__(self) -> str:
+            raise RuntimeError("no message")
+
+    assert "cannot be read" in Raised.from_exception(Unreadable()).template
+
+
+def test_a_new_instance_may_return_a_data_frame() -> None:
+    class Framed:
+        def sample(self, data: float, size: int, rng: np.random.Generator) -> pd.DataFrame:
+            return pd.DataFrame({"a": data + rng.normal(size=size)})
+
+    (output,) = dpaudit.fresh(Framed).sample(3.0, 1, np.random.default_rng(0))
+    assert output.shape == (1,)
 
 
 @pytest.mark.parametrize(
