@@ -313,22 +313,32 @@ def digest(text: str) -> int:
 
 WORTH_A_TABLE = 8192
 SLOTS = 4096
+AT_ONCE = 8192
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def record_keys(batch: Encoded) -> Codes:
     """A 64-bit key of each whole output: equal outputs get equal keys (all NaNs are equal, and so are 0.0 and -0.0)."""
     keys = np.array(batch.codes)
-    with np.errstate(over="ignore"):
-        for index, column in enumerate(batch.values.T):
-            mixed = (column + 0.0).view(np.uint64)
+    for start in range(0, len(batch), AT_ONCE):  # pieces that stay in the cache
+        rows = slice(start, start + AT_ONCE)
+        _mix(keys[rows], batch.numbers[rows].astype(np.float64, order="K", copy=False))
+    return keys
+
+
+def _mix(keys: Codes, values: Floats) -> None:
+    """Mix numbers into keys. NaN leaves a key alone: an absent number is the same in a narrow and in a wide batch."""
+    for index, column in enumerate(values.T):
+        present = column == column
+        known = np.count_nonzero(present)
+        chosen: slice | NDArray[np.intp] = slice(None) if known == len(keys) else np.flatnonzero(present)
+        mixed = (column[chosen] + 0.0).view(np.uint64)
+        with np.errstate(over="ignore"):
             mixed += np.uint64(index)
-            mixed ^= keys
-            mixed *= _ODD
-            mixed ^= mixed >> np.uint64(29)
-            # NaN leaves the key alone, so that an absent number is the same in a narrow and in a wide batch.
-            keys = np.where(np.isnan(column), keys, mixed)
-    return np.asarray(keys, dtype=np.uint64)
+        mixed ^= keys[chosen]
+        mixed *= _ODD
+        mixed ^= mixed >> np.uint64(29)
+        keys[chosen] = mixed
 
 
 def _widened(values: Floats, width: int) -> Floats:
