@@ -6,12 +6,14 @@ fits below are quick rather than perfect: tables of per-coordinate log-likelihoo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.engine.digits import Group
 from dpaudit.engine.evidence import shrunk_log_ratio
 from dpaudit.engine.numerals import EXACT_INTEGER
 from dpaudit.engine.outputs import Encoded
@@ -29,6 +31,7 @@ CHARGE = 1.0
 MOST_COORDINATES = 256  # coordinates that a score looks at
 GRID = 2.0**-30  # of heights and ratios: sums of them are exact, so that their order does not matter
 LARGE = 1e150  # numbers that a weighted sum clips
+WHOLE = 255  # integers up to here are summed without rounding errors
 
 
 class Score(Protocol):
@@ -128,8 +131,8 @@ def fit_heights(counts: Counts) -> Floats:
     return _on_grid(heights)
 
 
-def _on_grid(heights: Floats) -> Floats:
-    return np.rint(heights / GRID) * GRID
+def _on_grid(heights: Floats, grid: float = GRID) -> Floats:
+    return np.rint(heights / grid) * grid
 
 
 def _likelihood_gain(counts: Floats) -> Floats:
@@ -175,6 +178,11 @@ class NaiveBayes:
             index=tuple(self.index[number] - shift for number in chosen),
             code_ratio=np.zeros_like(self.code_ratio),
         )
+
+    @property
+    def exact(self) -> bool:
+        """Whether sums have no rounding errors on numbers of one byte: heights are on a grid."""
+        return True
 
     def apart(self, batch: Encoded) -> Floats:
         """What the structure alone adds to the score."""
@@ -270,18 +278,30 @@ class Linear:
     weights: Floats
     index: tuple[int, ...]
     offset: float
+    exact: bool = False  # on a grid, so that sums over small integers have no rounding errors
 
     def __call__(self, batch: Encoded) -> Floats:
         """Score every output; absent numbers count as zero.
 
         Elementwise, not a matrix product: BLAS may round one row differently in another batch.
         """
-        score, values = np.full(len(batch), -self.offset), batch.values
+        score, values = self.apart(batch), batch.values
         for start in range(0, len(batch), AT_ONCE):  # pieces that stay in the cache
             rows = slice(start, start + AT_ONCE)
             with np.errstate(over="ignore", invalid="ignore"):
                 self._add(values[rows], score[rows])
         return score
+
+    def part(self, columns: range, shift: int) -> Linear:
+        """What some of the coordinates add to the score, as a score of outputs that begin with coordinate ``shift``."""
+        chosen = [number for number, place in enumerate(self.index) if place in columns]
+        return replace(
+            self, weights=self.weights[chosen], index=tuple(self.index[number] - shift for number in chosen), offset=0.0
+        )
+
+    def apart(self, batch: Encoded) -> Floats:
+        """What no coordinate adds to the score."""
+        return np.full(len(batch), -self.offset)
 
     def _add(self, values: Floats, score: Floats) -> None:
         product = np.empty(len(score))
@@ -330,6 +350,9 @@ def fit_linear(of_d: Encoded, of_neighbour: Encoded, *, steps: int = 8) -> Linea
     weights = weights / spread
     if not np.isfinite(weights).all() or not np.abs(weights).any():
         return None
+    if np.abs(values).max() <= WHOLE and (values == np.rint(values)).all():
+        weights = _on_grid(weights, GRID * 2.0 ** np.frexp(np.abs(weights).max())[1])
+        return Linear(weights, index, float(np.rint(centre) @ weights), exact=True)
     return Linear(weights, index, float(centre @ weights))
 
 
@@ -344,6 +367,26 @@ def _in_pieces(rows: Floats, pieces_of: int | None = None) -> Floats:
     filled = np.zeros((count * size, rows.shape[1]))
     filled[: len(rows)] = rows
     return filled.reshape(count, size, rows.shape[1])
+
+
+def sum_tables(score: NaiveBayes | Linear, batch: Encoded, groups: Sequence[Group]) -> Floats:
+    """The score of every output, as a sum of what groups of coordinates add to it; equal because sums are exact."""
+    total = score.apart(batch)
+    for group in groups:
+        total += score.part(group.columns, group.shift)(group.patterns).take(group.number, mode="clip")
+    return total
+
+
+def study_tables(score: NaiveBayes, batch: Encoded, groups: Sequence[Group]) -> Counts:
+    """The counts of :meth:`NaiveBayes.study`, from those of the patterns in each group."""
+    counted: list[Counts] = []
+    for group in groups:
+        part = score.part(group.columns, group.shift)
+        counts = np.bincount(group.number, minlength=len(group.patterns))
+        counted.append(part.study(group.patterns, counts)[1][: len(part.columns) * WIDTH])
+    absent = np.zeros((sum(place >= batch.width for place in score.index), WIDTH), np.int64)
+    absent[:, BINS] = len(batch)
+    return np.concatenate([*counted, absent.ravel(), score.codes.count(batch.structures)])
 
 
 @dataclass(frozen=True, slots=True)
