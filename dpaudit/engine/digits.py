@@ -6,7 +6,8 @@ digit and base are those of the batch, which must not show: whoever uses this fo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -19,6 +20,7 @@ Counts: TypeAlias = NDArray[np.int64]
 WORTH_A_TABLE = 4096  # outputs; for fewer a table costs more than it saves
 MOST_OUTPUTS = 1 << 16  # different ones that are counted
 MOST_PATTERNS = 1 << 11  # of one group: their tables stay in the cache
+OUTPUTS_PER_PATTERN = 16  # at least, in the batch
 FEWEST_TOGETHER = 4  # coordinates of a group; with fewer little is saved
 
 
@@ -31,6 +33,21 @@ class Distinct:
 
 
 @dataclass(frozen=True, slots=True)
+class Patterns:
+    """All rows of so many digits."""
+
+    width: int
+    low: int  # the lowest digit
+    base: int  # how many digits there are
+    code: int
+
+    @property
+    def batch(self) -> Encoded:
+        """As outputs of one structure, in the order of their numbers."""
+        return _rows(self, np.arange(self.base**self.width))
+
+
+@dataclass(frozen=True, slots=True)
 class Group:
     """Coordinates next to each other, what they can be, and which of it they are in each output.
 
@@ -39,7 +56,7 @@ class Group:
 
     columns: range
     shift: int
-    patterns: Encoded
+    patterns: Patterns
     number: NDArray[np.intp]
 
 
@@ -48,10 +65,10 @@ def distinct(batch: Encoded) -> Distinct | None:
     digits = _digits(batch)
     if digits is None or digits[1] ** batch.width > MOST_OUTPUTS:
         return None
-    low, base = digits
-    counts = np.bincount(_number(batch, range(batch.width), low, base))
+    patterns = Patterns(batch.width, *digits, int(batch.codes[0]))
+    counts = np.bincount(_number(batch, 0, patterns))
     used = np.flatnonzero(counts)
-    return Distinct(_patterns(batch, used, batch.width, low, base), counts[used])
+    return Distinct(replace(_rows(patterns, used), labels=batch.labels), counts[used])
 
 
 def groups(batch: Encoded) -> tuple[Group, ...] | None:
@@ -59,8 +76,8 @@ def groups(batch: Encoded) -> tuple[Group, ...] | None:
     digits = _digits(batch)
     if digits is None:
         return None
-    low, base = digits
-    most = next(width for width in range(12) if base ** (width + 1) > MOST_PATTERNS)
+    largest = min(MOST_PATTERNS, len(batch) // OUTPUTS_PER_PATTERN)
+    most = int(math.log(largest + 0.5, digits[1]))
     if min(most, batch.width) < FEWEST_TOGETHER:
         return None
     made: list[Group] = []
@@ -68,8 +85,8 @@ def groups(batch: Encoded) -> tuple[Group, ...] | None:
     while start < batch.width:
         shift = max(start - 1, 0)
         stop = min(shift + most, batch.width)
-        patterns = _patterns(batch, np.arange(base ** (stop - shift)), stop - shift, low, base)
-        made.append(Group(range(start, stop), shift, patterns, _number(batch, range(shift, stop), low, base)))
+        patterns = Patterns(stop - shift, *digits, int(batch.codes[0]))
+        made.append(Group(range(start, stop), shift, patterns, _number(batch, shift, patterns)))
         start = stop
     return tuple(made)
 
@@ -82,18 +99,18 @@ def _digits(batch: Encoded) -> tuple[int, int] | None:
     return low, max(high - low + 1, 2)
 
 
-def _number(batch: Encoded, columns: range, low: int, base: int) -> NDArray[np.intp]:
+def _number(batch: Encoded, first: int, patterns: Patterns) -> NDArray[np.intp]:
     number = np.zeros(len(batch), np.int32)
-    for column in columns:
-        number *= base
+    for column in range(first, first + patterns.width):
+        number *= patterns.base
         number += batch.numbers[:, column]
-    number -= low * sum(base**place for place in range(len(columns)))
+    number -= patterns.low * sum(patterns.base**place for place in range(patterns.width))
     return number.astype(np.intp)
 
 
-def _patterns(batch: Encoded, number: NDArray[np.intp], width: int, low: int, base: int) -> Encoded:
-    values = np.empty((number.size, width), order="F")
-    for column in reversed(range(width)):
-        number, values[:, column] = np.divmod(number, base)
-    values += low
-    return Encoded(np.broadcast_to(batch.codes[:1], values.shape[:1]), values, batch.labels)
+def _rows(patterns: Patterns, number: NDArray[np.intp]) -> Encoded:
+    values = np.empty((number.size, patterns.width), order="F")
+    for column in reversed(range(patterns.width)):
+        number, values[:, column] = np.divmod(number, patterns.base)
+    values += patterns.low
+    return Encoded(np.broadcast_to(np.uint64(patterns.code), values.shape[:1]), values, {})

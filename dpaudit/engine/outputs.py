@@ -329,24 +329,24 @@ def record_keys(batch: Encoded, begun: Codes | None = None, first: int = 0) -> C
     keys = np.array(batch.codes) if begun is None else begun
     for start in range(0, len(batch), AT_ONCE):  # pieces that stay in the cache
         rows = slice(start, start + AT_ONCE)
-        _mix(keys[rows], batch.numbers[rows].astype(np.float64, order="K", copy=False), first)
+        for index in range(first, batch.width):
+            _mix(keys[rows], batch.numbers[rows, index], index)
     return keys
 
 
-def _mix(keys: Codes, values: Floats, first: int) -> None:
+def _mix(keys: Codes, column: NDArray[Any], index: int) -> None:
     """Mix numbers into keys. NaN leaves a key alone: an absent number is the same in a narrow and in a wide batch."""
-    for index in range(first, values.shape[1]):
-        column = values[:, index]
+    chosen: slice | NDArray[np.intp] = slice(None)
+    if column.dtype.kind == "f":
         present = column == column
-        known = np.count_nonzero(present)
-        chosen: slice | NDArray[np.intp] = slice(None) if known == len(keys) else np.flatnonzero(present)
-        mixed = (column[chosen] + 0.0).view(np.uint64)
-        with np.errstate(over="ignore"):
-            mixed += np.uint64(index)
-        mixed ^= keys[chosen]
-        mixed *= _ODD
-        mixed ^= mixed >> np.uint64(29)
-        keys[chosen] = mixed
+        if np.count_nonzero(present) < len(keys):
+            chosen = np.flatnonzero(present)
+    mixed = np.add(column[chosen], 0.0, dtype=np.float64).view(np.uint64)  # minus zero plus zero is zero
+    mixed += np.uint64(index)
+    mixed ^= keys[chosen]
+    mixed *= _ODD
+    mixed ^= mixed >> np.uint64(29)
+    keys[chosen] = mixed
 
 
 def _widened(values: Floats, width: int) -> Floats:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.engine.digits import Group
+from dpaudit.engine.digits import Group, Patterns
 from dpaudit.engine.evidence import shrunk_log_ratio
 from dpaudit.engine.numerals import EXACT_INTEGER
 from dpaudit.engine.outputs import Encoded
@@ -145,7 +146,7 @@ def _likelihood_gain(counts: Floats) -> Floats:
     return np.asarray(terms.sum(axis=(1, 2)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # told apart by identity, as keys of a cache
 class NaiveBayes:
     """Sum over the coordinates of their log-likelihood ratios, plus that of the structure."""
 
@@ -271,7 +272,7 @@ def informative(first: Floats, second: Floats) -> tuple[int, ...]:
     return tuple(sorted(chosen.tolist()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Linear:
     """A weighted sum of the coordinates."""
 
@@ -350,10 +351,10 @@ def fit_linear(of_d: Encoded, of_neighbour: Encoded, *, steps: int = 8) -> Linea
     weights = weights / spread
     if not np.isfinite(weights).all() or not np.abs(weights).any():
         return None
-    if np.abs(values).max() <= WHOLE and (values == np.rint(values)).all():
+    exact = bool(np.abs(values).max() <= WHOLE and (values == np.rint(values)).all())
+    if exact:
         weights = _on_grid(weights, GRID * 2.0 ** np.frexp(np.abs(weights).max())[1])
-        return Linear(weights, index, float(np.rint(centre) @ weights), exact=True)
-    return Linear(weights, index, float(centre @ weights))
+    return Linear(weights, index, float(centre @ weights), exact)
 
 
 def _in_pieces(rows: Floats, pieces_of: int | None = None) -> Floats:
@@ -373,17 +374,22 @@ def sum_tables(score: NaiveBayes | Linear, batch: Encoded, groups: Sequence[Grou
     """The score of every output, as a sum of what groups of coordinates add to it; equal because sums are exact."""
     total = score.apart(batch)
     for group in groups:
-        total += score.part(group.columns, group.shift)(group.patterns).take(group.number, mode="clip")
+        total += _table(score, group.columns, group.shift, group.patterns).take(group.number, mode="clip")
     return total
+
+
+@lru_cache(maxsize=32)
+def _table(score: NaiveBayes | Linear, columns: range, shift: int, patterns: Patterns) -> Floats:
+    return score.part(columns, shift)(patterns.batch)
 
 
 def study_tables(score: NaiveBayes, batch: Encoded, groups: Sequence[Group]) -> Counts:
     """The counts of :meth:`NaiveBayes.study`, from those of the patterns in each group."""
     counted: list[Counts] = []
     for group in groups:
-        part = score.part(group.columns, group.shift)
-        counts = np.bincount(group.number, minlength=len(group.patterns))
-        counted.append(part.study(group.patterns, counts)[1][: len(part.columns) * WIDTH])
+        part, patterns = score.part(group.columns, group.shift), group.patterns.batch
+        counts = np.bincount(group.number, minlength=len(patterns))
+        counted.append(part.study(patterns, counts)[1][: len(part.columns) * WIDTH])
     absent = np.zeros((sum(place >= batch.width for place in score.index), WIDTH), np.int64)
     absent[:, BINS] = len(batch)
     return np.concatenate([*counted, absent.ravel(), score.codes.count(batch.structures)])

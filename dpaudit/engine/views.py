@@ -73,7 +73,7 @@ class Block:
         if self.groups is None:
             return Ascending(np.sort(record_keys(self.batch)))
         first = self.groups[0]
-        begun = record_keys(first.patterns).take(first.number)
+        begun = record_keys(first.patterns.batch).take(first.number)
         return Ascending(np.sort(record_keys(self.batch, begun, len(first.columns))))
 
     @cached_property
