@@ -106,8 +106,9 @@ def laplace_noise(scale: float, shape: int | tuple[int, ...], rng: np.random.Gen
         rng.standard_exponential(out=part)
         part *= scale
         signs = np.unpackbits(_random_bytes(-(-part.size // 8), rng), count=part.size).view(np.int8)
-        signs -= 1  # 0 or -1
-        np.copysign(part, signs, out=part)
+        signs += signs
+        signs -= 1  # 1 or -1
+        part *= signs
     return noise
 
 

@@ -66,13 +66,15 @@ class Composition:
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:
         """Return ``size`` rows of all outputs."""
         check_draw(size, rng)
-        parts = []
+        parts: list[NDArray[Any]] = []  # by columns
         for _, same in itertools.groupby(self.mechanisms, key=id):
-            # Outputs are independent: one mechanism n times is one run for n times as many, already side by side.
+            # Outputs are independent: one mechanism n times is one run for n times as many, cut into n.
             copies = list(same)
             outputs = np.asarray(copies[0].sample(data, size * len(copies), rng))
-            parts.append(outputs.reshape(size, len(copies) * math.prod(outputs.shape[1:])))
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+            width = math.prod(outputs.shape[1:])
+            columns = outputs.reshape(len(outputs), width).T.reshape(width, len(copies), size)
+            parts.append(columns.swapaxes(0, 1).reshape(len(copies) * width, size))
+        return parts[0].T if len(parts) == 1 else np.concatenate(parts).T
 
     def law(self, data: Any) -> exact.Law:
         """Product of the parts' laws; those that are products themselves are laid side by side."""

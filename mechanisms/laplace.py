@@ -80,6 +80,12 @@ class LaplaceMechanism:
 
 def add_laplace(answer: Floats, scale: float, size: int, rng: np.random.Generator, *, method: str = "numpy") -> Floats:
     """Return ``size`` copies of ``answer``, each with fresh Laplace noise on every coordinate."""
+    if method == "signed-exponential" and answer.ndim:
+        # A coordinate at a time, while it is in the cache; whoever reads outputs reads them by coordinates too.
+        columns = np.empty((answer.size, size))
+        for column, centre in zip(columns, answer.tolist(), strict=True):
+            np.add(laplace_noise(scale, size, rng), centre, out=column)
+        return columns.T
     shape = (size, *answer.shape)
     if method == "numpy":
         noise = rng.laplace(0.0, scale, shape)

@@ -84,15 +84,15 @@ class Rappor:
         """Return ``size`` reports, each with a permanent answer of its own, drawn step by step as in the paper."""
         check_draw(size, rng)
         # A fair coin replaces the bit with probability f: it comes out wrong half as often.
-        permanent_rates = np.where(self.bloom(data), 1.0 - self.f / 2.0, self.f / 2.0)
-        reports = np.empty((size, self.bits), dtype=np.int8)
+        permanent_rates = np.where(self.bloom(data), 1.0 - self.f / 2.0, self.f / 2.0)[:, None]
+        reports = np.empty((self.bits, size), dtype=np.int8)
         for rows in chunks(size, -(-self.bits // 2)):  # bytes, not doubles: more of them are small
-            shape = reports[rows].shape
+            shape = reports[:, rows].shape
             bits = bernoulli(permanent_rates, shape, rng)
             if self.instantaneous:
                 bits = (bits & bernoulli(self.q, shape, rng)) | (~bits & bernoulli(self.p, shape, rng))
-            reports[rows] = bits
-        return reports
+            reports[:, rows] = bits
+        return reports.T
 
     def law(self, data: Any) -> exact.Law:
         """Product of one Bernoulli law a bit."""

@@ -100,7 +100,7 @@ class SparseVector:
         check_draw(size, rng)
         answers = answers_of(data)
         values = self.release != "indicator"
-        outputs: NDArray[Any] = np.full((size, answers.size), np.nan if values else np.int8(-1))
+        outputs: NDArray[Any] = np.full((answers.size, size), np.nan if values else np.int8(-1)).T
         for rows in chunks(size, 1):
             self._run(answers, outputs[rows], rng)
         return outputs

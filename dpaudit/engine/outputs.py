@@ -35,7 +35,7 @@ class Encoded:
     """A batch of outputs: a structure code each, and their numbers (absent ones are NaN; the code tells them apart)."""
 
     kinds: Codes  # the structure of each output, or, with ``kind_of``, the structures there are
-    numbers: NDArray[Any]  # floats, or integers that encoding counted
+    numbers: NDArray[Any]  # floats, integers that encoding counted, or rows of integers of one byte
     labels: Mapping[int, str]
     counted: Ascending | None = None  # the numbers, or where there are none the codes, if encoding counted them
     kind_of: NDArray[np.intp] | None = None  # which of the kinds each output has
@@ -119,6 +119,9 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
         counted = _counted(outputs)
         if counted is not None:
             return _uniform(array_label(outputs.dtype, ()), outputs[:, None], counted)
+        if outputs.dtype.char in SMALL and outputs.ndim > 1 and outputs.size:
+            rows = np.asfortranarray(outputs.reshape(len(outputs), -1))
+            return _uniform(array_label(outputs.dtype, outputs.shape[1:]), rows)
         found = numeric(outputs)
         if found is not None:
             return _exact(found, array_label(outputs.dtype, outputs.shape[1:]))
@@ -328,7 +331,7 @@ def _homogeneous(outputs: Sequence[Any], kind: type) -> Encoded | None:
     return None
 
 
-def _uniform(label: str, values: Floats, counted: Ascending | None = None) -> Encoded:
+def _uniform(label: str, values: NDArray[Any], counted: Ascending | None = None) -> Encoded:
     code = digest(label)
     # One stored code, seen as many (what numpy.broadcast_to makes, at a fifth of its cost).
     codes = np.ndarray((values.shape[0],), np.uint64, np.array([code], np.uint64), 0, (0,))
@@ -375,22 +378,37 @@ def digest(text: str) -> int:
 WORTH_A_TABLE = 8192
 SLOTS = 4096
 MOST_STRANGE = 0.1  # share of the words that the table may leave to a sort
+SMALL = "?bB"  # integers of one byte
+AT_ONCE = 8192
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
-def record_keys(batch: Encoded) -> Codes:
-    """A 64-bit key of each whole output: equal outputs get equal keys (all NaNs are equal, and so are 0.0 and -0.0)."""
-    keys = np.array(batch.codes)
-    with np.errstate(over="ignore"):
-        for index, column in enumerate(batch.values.T):
-            mixed = (column + 0.0).view(np.uint64)
-            mixed += np.uint64(index)
-            mixed ^= keys
-            mixed *= _ODD
-            mixed ^= mixed >> np.uint64(29)
-            # NaN leaves the key alone, so that an absent number is the same in a narrow and in a wide batch.
-            keys = np.where(np.isnan(column), keys, mixed)
-    return np.asarray(keys, dtype=np.uint64)
+def record_keys(batch: Encoded, begun: Codes | None = None, first: int = 0) -> Codes:
+    """A 64-bit key of each whole output: equal outputs get equal keys (all NaNs are equal, and so are 0.0 and -0.0).
+
+    Where it is known what the keys are after the ``first`` coordinates, the others are added to these.
+    """
+    keys = np.array(batch.codes) if begun is None else begun
+    for start in range(0, len(batch), AT_ONCE):  # pieces that stay in the cache
+        rows = slice(start, start + AT_ONCE)
+        for index in range(first, batch.width):
+            _mix(keys[rows], batch.numbers[rows, index], index)
+    return keys
+
+
+def _mix(keys: Codes, column: NDArray[Any], index: int) -> None:
+    """Mix numbers into keys. NaN leaves a key alone: an absent number is the same in a narrow and in a wide batch."""
+    chosen: slice | NDArray[np.intp] = slice(None)
+    if column.dtype.kind == "f":
+        present = column == column
+        if np.count_nonzero(present) < len(keys):
+            chosen = np.flatnonzero(present)
+    mixed = np.add(column[chosen], 0.0, dtype=np.float64).view(np.uint64)  # minus zero plus zero is zero
+    mixed += np.uint64(index)
+    mixed ^= keys[chosen]
+    mixed *= _ODD
+    mixed ^= mixed >> np.uint64(29)
+    keys[chosen] = mixed
 
 
 def _widened(values: Floats, width: int) -> Floats:

@@ -6,12 +6,15 @@ fits below are quick rather than perfect: tables of per-coordinate log-likelihoo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from dpaudit.engine.digits import Group, Patterns
 from dpaudit.engine.evidence import shrunk_log_ratio
 from dpaudit.engine.numerals import EXACT_INTEGER
 from dpaudit.engine.outputs import Encoded
@@ -27,6 +30,9 @@ AT_ONCE = 8192
 GROUPS = (2, 4, 8, 16, 32, 64, BINS)
 CHARGE = 1.0
 MOST_COORDINATES = 256  # coordinates that a score looks at
+GRID = 2.0**-30  # of heights and ratios: sums of them are exact, so that their order does not matter
+LARGE = 1e150  # numbers that a weighted sum clips
+WHOLE = 255  # integers up to here are summed without rounding errors
 
 
 class Score(Protocol):
@@ -70,16 +76,16 @@ class Lookup:
         """Its value where there is no number."""
         return float(self.heights[BINS])
 
-    def places(self, column: Floats) -> NDArray[np.intp]:
-        """The height that each value has, found without a branch per value."""
+    def places(self, column: Floats, out: Floats | None = None, *, absent: bool = True) -> NDArray[np.intp]:
+        """The height that each value has, found without a branch per value; ``absent``: some may be NaN."""
         with np.errstate(over="ignore", invalid="ignore"):
-            position = (column - self.low) * self.inverse_width
-        np.maximum(position, 0.0, out=position)
-        np.minimum(position, BINS - 1.0, out=position)
-        if np.isnan(position.sum()):
-            position[np.isnan(position)] = BINS
+            position = np.subtract(column, self.low, out=out)
+            position *= self.inverse_width
+            position.clip(0.0, BINS - 1.0, out=position)
         for number, atom in enumerate(self.atoms, start=BINS + 1):
-            position[column == atom] = number
+            np.copyto(position, number, where=column == atom)
+        if absent:
+            np.copyto(position, BINS, where=np.isnan(position))
         return position.astype(np.intp)
 
 
@@ -123,7 +129,11 @@ def fit_heights(counts: Counts) -> Floats:
         best[better] = gain[better]
         heights[better, :BINS] = np.take_along_axis(ratio, group, axis=1)[better]
         heights[better, BINS:] = ratio[better, groups:]
-    return heights
+    return _on_grid(heights)
+
+
+def _on_grid(heights: ArrayLike, grid: float = GRID) -> Floats:
+    return np.asarray(np.rint(np.divide(heights, grid)) * grid, dtype=np.float64)
 
 
 def _likelihood_gain(counts: Floats) -> Floats:
@@ -136,7 +146,7 @@ def _likelihood_gain(counts: Floats) -> Floats:
     return np.asarray(terms.sum(axis=(1, 2)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)  # told apart by identity, as keys of a cache
 class NaiveBayes:
     """Sum over the coordinates of their log-likelihood ratios, plus that of the structure."""
 
@@ -147,50 +157,86 @@ class NaiveBayes:
     differences: bool = False
 
     def __call__(self, batch: Encoded) -> Floats:
-        """Score every output, by elementwise operations alone: its score must not depend on the batch it comes in."""
-        return self._scored(batch, None)
+        """Score every output by exact sums alone: its score must not depend on the batch it comes in."""
+        return self._scored(batch, None, None)
 
-    def study(self, batch: Encoded) -> tuple[Floats, Counts]:
-        """Scores, and the counts from which a later score can be fitted (see :meth:`refitted`)."""
-        bins: list[Counts] = []
-        scores = self._scored(batch, bins)
-        return scores, np.concatenate([*bins, self.codes.count(batch.structures)])
+    def study(self, batch: Encoded, counts: Counts | None = None) -> tuple[Floats, Counts]:
+        """Scores, and the counts from which a later score can be fitted (see :meth:`refitted`).
 
-    def _scored(self, batch: Encoded, bins: list[Counts] | None) -> Floats:
+        With ``counts`` every output of the batch stands for so many.
+        """
+        bins = np.zeros((len(self.columns), WIDTH), np.int64)
+        scores = self._scored(batch, bins, counts)
+        codes = batch.structures if counts is None else Ascending.counted(batch.codes, counts)
+        return scores, np.concatenate([bins.ravel(), self.codes.count(codes)])
+
+    def part(self, columns: range, shift: int) -> NaiveBayes:
+        """What some of the coordinates add to the score, as a score of outputs that begin with coordinate ``shift``."""
+        chosen = [number for number, place in enumerate(self.index) if place in columns]
+        return replace(
+            self,
+            columns=tuple(self.columns[number] for number in chosen),
+            index=tuple(self.index[number] - shift for number in chosen),
+            code_ratio=np.zeros_like(self.code_ratio),
+        )
+
+    @property
+    def exact(self) -> bool:
+        """Whether sums have no rounding errors on numbers of one byte: heights are on a grid."""
+        return True
+
+    def apart(self, batch: Encoded) -> Floats:
+        """What the structure alone adds to the score."""
         if self.codes.keys.size == 1 and batch.is_all(self.codes.keys[0]):
-            total = np.full(len(batch), self.code_ratio[0])
-        else:
-            row = np.searchsorted(self.codes.keys, batch.codes)
-            row = np.where(np.isin(batch.codes, self.codes.keys), row, self.codes.keys.size)
-            total = self.code_ratio[row]
-        if bins is not None:
-            bins.extend(np.zeros(WIDTH, np.int64) for _ in self.columns)
-        values = batch.values
+            return np.full(len(batch), self.code_ratio[0])
+        row = np.searchsorted(self.codes.keys, batch.codes)
+        return self.code_ratio[np.where(np.isin(batch.codes, self.codes.keys), row, self.codes.keys.size)]
+
+    def _scored(self, batch: Encoded, bins: Counts | None, counts: Counts | None) -> Floats:
+        total, values = self.apart(batch), batch.values
         for start in range(0, len(batch), AT_ONCE):  # pieces that stay in the cache
             rows = slice(start, start + AT_ONCE)
-            for number, (lookup, place) in enumerate(zip(self.columns, self.index, strict=True)):
-                # A number that a narrow batch does not have is as absent as one that a wide batch marks absent.
-                if place < batch.width:
-                    places = lookup.places(self._column(values[rows], place))
-                else:
-                    places = np.full(len(total[rows]), BINS)
-                total[rows] += np.take(lookup.heights, places)
-                if bins is not None:
-                    bins[number] += np.bincount(places, minlength=WIDTH)
+            self._add(values[rows], total[rows], bins, None if counts is None else counts[rows])
         return total
 
-    def _column(self, values: Floats, place: int) -> Floats:
+    def _add(self, values: Floats, total: Floats, bins: Counts | None, counts: Counts | None) -> None:
+        """Add the heights to the totals. Where most numbers are absent, only the others are looked at."""
+        difference, position, heights = np.empty((3, len(total)))
+        outputs = len(total) if counts is None else int(counts.sum())
+        everywhere = 0.0
+        for number, (lookup, place) in enumerate(zip(self.columns, self.index, strict=True)):
+            column = self._column(values, place, difference)
+            present = column == column
+            known = int(np.count_nonzero(present))
+            if 2 * known > len(total):
+                chosen: slice | NDArray[np.intp] = slice(None)
+                places = lookup.places(column, position, absent=known < len(total))
+                total += lookup.heights.take(places, out=heights, mode="clip")  # other modes take a detour
+            else:
+                chosen = np.flatnonzero(present)
+                places = lookup.places(column[chosen], absent=False)
+                total[chosen] += lookup.heights.take(places) - lookup.at_nan
+                everywhere += lookup.at_nan
+            if bins is not None:
+                found = np.bincount(places, None if counts is None else counts[chosen], WIDTH).astype(np.int64)
+                found[BINS] += outputs - found.sum()
+                bins[number] += found
+        total += everywhere
+
+    def _column(self, values: Floats, place: int, out: Floats) -> Floats:
+        if place >= values.shape[1]:  # as absent as a number that a wide batch marks absent
+            return np.full(len(values), np.nan)
         if not self.differences or place == 0:
             return values[:, place]
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(values[:, place] - values[:, place - 1])
+            return np.subtract(values[:, place], values[:, place - 1], out=out)
 
     def refitted(self, statistics: Counts) -> NaiveBayes:
         """The same bins with heights from counts of both sides, shape (2, all that :meth:`study` counts)."""
         width = len(self.columns) * WIDTH
         heights = fit_heights(statistics[:, :width].reshape(2, -1, WIDTH).transpose(1, 0, 2))
         columns = tuple(replace(lookup, heights=h) for lookup, h in zip(self.columns, heights, strict=True))
-        return replace(self, columns=columns, code_ratio=shrunk_log_ratio(statistics[:, width:]))
+        return replace(self, columns=columns, code_ratio=_on_grid(shrunk_log_ratio(statistics[:, width:])))
 
     def describe(self) -> str:
         """Say what is summed."""
@@ -226,27 +272,49 @@ def informative(first: Floats, second: Floats) -> tuple[int, ...]:
     return tuple(sorted(chosen.tolist()))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Linear:
     """A weighted sum of the coordinates."""
 
     weights: Floats
     index: tuple[int, ...]
     offset: float
+    exact: bool = False  # on a grid, so that sums over small integers have no rounding errors
 
     def __call__(self, batch: Encoded) -> Floats:
         """Score every output; absent numbers count as zero.
 
         Elementwise, not a matrix product: BLAS may round one row differently in another batch.
         """
-        score = np.full(len(batch), -self.offset)
-        for weight, place in zip(self.weights.tolist(), self.index, strict=True):
-            if place < batch.width:
-                column = batch.values[:, place]
-                if not (column.min(initial=0.0) > -1e150 and column.max(initial=0.0) < 1e150):  # NaN compares false
-                    column = np.clip(np.nan_to_num(column), -1e150, 1e150)
-                score += column * weight
+        score, values = self.apart(batch), batch.values
+        for start in range(0, len(batch), AT_ONCE):  # pieces that stay in the cache
+            rows = slice(start, start + AT_ONCE)
+            with np.errstate(over="ignore", invalid="ignore"):
+                self._add(values[rows], score[rows])
         return score
+
+    def part(self, columns: range, shift: int) -> Linear:
+        """What some of the coordinates add to the score, as a score of outputs that begin with coordinate ``shift``."""
+        chosen = [number for number, place in enumerate(self.index) if place in columns]
+        return replace(
+            self, weights=self.weights[chosen], index=tuple(self.index[number] - shift for number in chosen), offset=0.0
+        )
+
+    def apart(self, batch: Encoded) -> Floats:
+        """What no coordinate adds to the score."""
+        return np.full(len(batch), -self.offset)
+
+    def _add(self, values: Floats, score: Floats) -> None:
+        product = np.empty(len(score))
+        for weight, place in zip(self.weights.tolist(), self.index, strict=True):
+            if place >= values.shape[1]:
+                continue
+            column = values[:, place]
+            if column @ column < LARGE**2:  # and so is every number; NaN compares false
+                score += np.multiply(column, weight, out=product)
+            else:
+                chosen = np.flatnonzero(column == column)
+                score[chosen] += column[chosen].clip(-LARGE, LARGE) * weight
 
     def describe(self) -> str:
         """Print the largest weights."""
@@ -283,7 +351,12 @@ def fit_linear(of_d: Encoded, of_neighbour: Encoded, *, steps: int = 8) -> Linea
     weights = weights / spread
     if not np.isfinite(weights).all() or not np.abs(weights).any():
         return None
-    return Linear(weights, index, float(centre @ weights))
+    exact = bool(np.abs(values).max() <= WHOLE and (values == np.rint(values)).all())
+    offset = centre @ weights
+    if exact:
+        grid = GRID * 2.0 ** np.frexp(np.abs(weights).max())[1]
+        weights, offset = _on_grid(weights, grid), _on_grid(offset, grid)
+    return Linear(weights, index, float(offset), exact)
 
 
 def _in_pieces(rows: Floats, pieces_of: int | None = None) -> Floats:
@@ -297,6 +370,31 @@ def _in_pieces(rows: Floats, pieces_of: int | None = None) -> Floats:
     filled = np.zeros((count * size, rows.shape[1]))
     filled[: len(rows)] = rows
     return filled.reshape(count, size, rows.shape[1])
+
+
+def sum_tables(score: NaiveBayes | Linear, batch: Encoded, groups: Sequence[Group]) -> Floats:
+    """The score of every output, as a sum of what groups of coordinates add to it; equal because sums are exact."""
+    total = score.apart(batch)
+    for group in groups:
+        total += _table(score, group.columns, group.shift, group.patterns).take(group.number, mode="clip")
+    return total
+
+
+@lru_cache(maxsize=32)
+def _table(score: NaiveBayes | Linear, columns: range, shift: int, patterns: Patterns) -> Floats:
+    return score.part(columns, shift)(patterns.batch)
+
+
+def study_tables(score: NaiveBayes, batch: Encoded, groups: Sequence[Group]) -> Counts:
+    """The counts of :meth:`NaiveBayes.study`, from those of the patterns in each group."""
+    counted: list[Counts] = []
+    for group in groups:
+        part, patterns = score.part(group.columns, group.shift), group.patterns.batch
+        counts = np.bincount(group.number, minlength=len(patterns))
+        counted.append(part.study(patterns, counts)[1][: len(part.columns) * WIDTH])
+    absent = np.zeros((sum(place >= batch.width for place in score.index), WIDTH), np.int64)
+    absent[:, BINS] = len(batch)
+    return np.concatenate([*counted, absent.ravel(), score.codes.count(batch.structures)])
 
 
 @dataclass(frozen=True, slots=True)

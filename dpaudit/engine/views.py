@@ -20,9 +20,10 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.engine import digits
 from dpaudit.engine.outputs import Encoded, record_keys
 from dpaudit.engine.partition import Ascending, Line, Table
-from dpaudit.engine.scores import NaiveBayes, Score
+from dpaudit.engine.scores import Linear, NaiveBayes, Score, study_tables, sum_tables
 from dpaudit.engine.structures import fill, plain
 
 Counts: TypeAlias = NDArray[np.int64]
@@ -65,7 +66,25 @@ class Block:
     @cached_property
     def keys(self) -> Ascending:
         """Keys of whole outputs, sorted."""
-        return Ascending(np.sort(record_keys(self.batch))) if self.batch.width else self.codes
+        if not self.batch.width:
+            return self.codes
+        if self.distinct is not None:
+            return Ascending.counted(record_keys(self.distinct.batch), self.distinct.counts)
+        if self.groups is None:
+            return Ascending(np.sort(record_keys(self.batch)))
+        first = self.groups[0]
+        begun = record_keys(first.patterns.batch).take(first.number)
+        return Ascending(np.sort(record_keys(self.batch, begun, len(first.columns))))
+
+    @cached_property
+    def distinct(self) -> digits.Distinct | None:
+        """The different outputs and how often each occurs, where there can only be few."""
+        return digits.distinct(self.batch)
+
+    @cached_property
+    def groups(self) -> tuple[digits.Group, ...] | None:
+        """The coordinates in groups that can only be few things each, where there are such."""
+        return digits.groups(self.batch)
 
 
 class View(Protocol):
@@ -216,11 +235,11 @@ class RecordView:
             return []
         if self.floats:
             return [(float(k), int(n), f"output == {float(k)!r}") for k, n in zip(keys, lengths, strict=True)]
-        unsorted = record_keys(block.batch)
+        batch = block.batch if block.distinct is None else block.distinct.batch
+        unsorted = record_keys(batch)
         first = {int(key): int(np.flatnonzero(unsorted == key)[0]) for key in keys}
         return [
-            (int(k), int(n), f"output == {text_of(block.batch, first[int(k)])}")
-            for k, n in zip(keys, lengths, strict=True)
+            (int(k), int(n), f"output == {text_of(batch, first[int(k)])}") for k, n in zip(keys, lengths, strict=True)
         ]
 
     def locate(self, batch: Encoded) -> NDArray[np.intp]:
@@ -291,14 +310,24 @@ class ScoreView:
 
     def count(self, block: Block) -> Counts:
         """Score and count."""
+        if block.distinct is not None:
+            return self.line.count(Ascending.counted(self.score(block.distinct.batch), block.distinct.counts))
+        if isinstance(self.score, NaiveBayes | Linear) and self.score.exact and block.groups is not None:
+            return self.line.tally(sum_tables(self.score, block.batch, block.groups))
         return self.line.tally(self.score(block.batch))
 
     def study(self, block: Block) -> Counts:
         """Count, and append the counts from which a later score can be fitted."""
         if not (self.studies and isinstance(self.score, NaiveBayes)):
             return self.count(block)
-        values, statistics = self.score.study(block.batch)
-        return np.concatenate([self.line.tally(values), statistics])
+        if block.distinct is not None:
+            _, statistics = self.score.study(block.distinct.batch, block.distinct.counts)
+        elif block.groups is not None:
+            statistics = study_tables(self.score, block.batch, block.groups)
+        else:
+            values, statistics = self.score.study(block.batch)
+            return np.concatenate([self.line.tally(values), statistics])
+        return np.concatenate([self.count(block), statistics])
 
     def locate(self, batch: Encoded) -> NDArray[np.intp]:
         """The cell of each output."""

@@ -170,7 +170,9 @@ class PrefixSum:
         check_draw(size, rng)
         answers = answers_of(data, length=self.length)
         sums = add_laplace(answers, 1.0 / self.epsilon, size, rng, method="signed-exponential")
-        return np.cumsum(sums, axis=1, out=sums)
+        for column in range(1, self.length):  # columns are contiguous, so this is faster than a cumulative sum of rows
+            sums[:, column] += sums[:, column - 1]
+        return sums
 
     def law_of_answers(self, data: Any) -> exact.Law:
         """Law of the noisy answers, which are the differences of the released sums."""

@@ -222,3 +222,32 @@ def test_linear_weights_are_those_of_ridge_regression() -> None:
     np.testing.assert_allclose(found.weights * spread, best.x, atol=1e-5)
     batch = encode(values[:5])
     np.testing.assert_allclose(found(batch), (values[:5] - centre) @ found.weights, atol=1e-12)
+
+
+@pytest.mark.parametrize(("width", "top"), [(2, 1), (5, 9), (12, 1), (20, 1), (25, 3), (9, 100)])
+def test_rows_of_small_integers_are_counted_as_the_same_rows_of_floats_and_as_each_alone(width: int, top: int) -> None:
+    """Tables of patterns depend on which integers a batch holds; no count may show that."""
+    rng = np.random.default_rng(width)
+    sides = [rng.integers(0, top + 1, (9000, width)).astype(np.int8) for _ in range(2)]
+    sides[1][:, 1] = np.where(rng.random(9000) < 0.3, 0, sides[1][:, 1])
+    built = build_views((encode(sides[0]), encode(sides[1])))
+    learner = Learner(build_views, horizon=10**8)
+    learner.settle(Settled((), (encode(sides[0]), encode(sides[1]))), 9000)
+    assert any(view.studies for view in learner.views if isinstance(view, ScoreView)) or width == 2
+    batch = rng.integers(0, top + 1, (9000, width)).astype(np.int8)
+    odd = batch.copy()
+    odd[4711] = 101  # other digits, other tables
+    odd[4712, 0] = -3
+    for rows in (batch, odd):
+        for view in [*(view for view, _ in built), *learner.views]:
+            study = view.study if isinstance(view, ScoreView) else view.count
+            together = study(Block(encode(rows)))
+            np.testing.assert_array_equal(together, study(Block(encode(rows.astype(np.float64)))))
+            pieces = [encode(rows[start : start + 300]) for start in range(0, len(rows), 300)]
+            np.testing.assert_array_equal(together, sum(study(Block(piece)) for piece in pieces))
+            located = np.bincount(view.locate(encode(rows)), minlength=view.cells)
+            np.testing.assert_array_equal(together[: view.cells], located)
+    repeats = [view.unknown(Block(encode(odd))) for view in learner.views if view.name == "record"]
+    assert repeats == [
+        view.unknown(Block(encode(odd.astype(float)))) for view in learner.views if view.name == "record"
+    ]
