@@ -20,12 +20,14 @@ from dpaudit.engine.scores import BINS as HEIGHTS
 from dpaudit.engine.scores import (
     GROUPS,
     WIDTH,
+    Linear,
     Lookup,
     NaiveBayes,
     _in_pieces,
     fit_heights,
     fit_linear,
     fit_naive_bayes,
+    sum_tables,
 )
 from dpaudit.engine.views import Block, ScoreView
 
@@ -245,6 +247,11 @@ def test_rows_of_small_integers_are_counted_as_the_same_rows_of_floats_and_as_ea
             np.testing.assert_array_equal(together, study(Block(encode(rows.astype(np.float64)))))
             pieces = [encode(rows[start : start + 300]) for start in range(0, len(rows), 300)]
             np.testing.assert_array_equal(together, sum(study(Block(piece)) for piece in pieces))
+            groups = Block(encode(rows)).groups
+            if isinstance(view, ScoreView) and isinstance(view.score, NaiveBayes | Linear) and groups is not None:
+                assert view.score.exact
+                summed = sum_tables(view.score, encode(rows), groups)
+                np.testing.assert_array_equal(summed, view.score(encode(rows.astype(np.float64))))
             located = np.bincount(view.locate(encode(rows)), minlength=view.cells)
             np.testing.assert_array_equal(together[: view.cells], located)
     repeats = [view.unknown(Block(encode(odd))) for view in learner.views if view.name == "record"]
