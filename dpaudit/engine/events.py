@@ -99,7 +99,7 @@ def _with_coordinates(sides: Sides, views: Sequence[View]) -> Iterator[View]:
 
 
 def _column(sides: Sides, code: np.uint64) -> list[NDArray[np.float64]]:
-    return [batch.values[batch.codes == code, 0] if batch.width else np.empty(0) for batch in sides]
+    return [batch.of_kind(code) if batch.width else np.empty(0) for batch in sides]
 
 
 def _readable(values: Sequence[NDArray[np.float64]]) -> Line:

@@ -278,9 +278,7 @@ def _few_outputs(records: RecordView, sides: Sides) -> bool:
 
 
 def _line_of(sides: Sides, code: np.uint64, resolution: int) -> Line | None:
-    values = [
-        batch.values[slice(None) if batch.is_all(code) else batch.codes == code, 0] for batch in sides if batch.width
-    ]
+    values = [batch.of_kind(code) for batch in sides if batch.width]
     pooled = np.concatenate(values) if values else np.empty(0)
     numeric = any(OPEN in batch.labels.get(int(code), "") for batch in sides)
     return line_from(pooled, resolution=resolution) if numeric else None

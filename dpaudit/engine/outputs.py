@@ -51,7 +51,8 @@ class Encoded:
     def head(self, count: int) -> Encoded:
         """The first ``count`` outputs, copied so that the rest can be freed."""
         first = self.rows(slice(count))
-        return Encoded(first.kinds.copy(), np.array(first.numbers, order="K"), self.labels)
+        kinds = first.kinds if self.alone else first.kinds.copy()
+        return Encoded(kinds, np.array(first.numbers, order="K"), self.labels)
 
     def rows(self, index: Any) -> Encoded:
         """A selection of the outputs."""
@@ -77,6 +78,10 @@ class Encoded:
         """Whether the batch is known, without looking at each output, to have this structure alone."""
         return self.alone and len(self) > 0 and bool(self.kinds[0] == code)
 
+    def of_kind(self, code: np.uint64) -> Floats:
+        """The first number of each output that has this structure."""
+        return self.values[slice(None) if self.is_all(code) else self.codes == code, 0]
+
     @property
     def alone(self) -> bool:
         """Whether one stored code stands for all outputs."""
@@ -100,11 +105,10 @@ def stack(batches: Sequence[Encoded], *, width: int = 0) -> Encoded:
     labels: dict[int, str] = {}
     for batch in batches:
         labels.update(batch.labels)
-    return Encoded(
-        np.concatenate([batch.codes for batch in batches]),
-        np.concatenate([_widened(batch.values, width) for batch in batches]),
-        labels,
-    )
+    values = np.concatenate([_widened(batch.values, width) for batch in batches])
+    if all(batch.alone and len(batch) for batch in batches) and len({int(batch.kinds[0]) for batch in batches}) == 1:
+        return Encoded(_repeated(int(batches[0].kinds[0]), len(values)), values, labels)
+    return Encoded(np.concatenate([batch.codes for batch in batches]), values, labels)
 
 
 def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
@@ -333,9 +337,12 @@ def _homogeneous(outputs: Sequence[Any], kind: type) -> Encoded | None:
 
 def _uniform(label: str, values: NDArray[Any], counted: Ascending | None = None) -> Encoded:
     code = digest(label)
-    # One stored code, seen as many (what numpy.broadcast_to makes, at a fifth of its cost).
-    codes = np.ndarray((values.shape[0],), np.uint64, np.array([code], np.uint64), 0, (0,))
-    return Encoded(codes, values, {code: label}, counted)
+    return Encoded(_repeated(code, len(values)), values, {code: label}, counted)
+
+
+def _repeated(code: int, count: int) -> Codes:
+    """One stored code, seen as many (what numpy.broadcast_to makes, at a fifth of its cost)."""
+    return np.ndarray((count,), np.uint64, np.array([code], np.uint64), 0, (0,))
 
 
 def _exact(found: Numerals, label: str) -> Encoded:
