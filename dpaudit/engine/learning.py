@@ -102,6 +102,11 @@ class Learner:
             for plan in Record(view.name, past, np.zeros_like(past), view.ordered, older).plans
         ]
 
+    @property
+    def keeps(self) -> bool:
+        """Whether there are outputs to look at: an interrupt may have come before those of the first round were kept."""
+        return bool(self._kept)
+
     def kept(self) -> Sides:
         """The outputs kept for learning, of each side."""
         width = max(batch.width for sides in self._kept for batch in sides)

@@ -511,7 +511,10 @@ class Run:
     def _lacks_floats(self) -> bool:
         """Whether the outputs hold no floats. Encoded ones do not tell whole floats from integers, so a few are drawn."""
         seen = [
-            batch for candidate in self.campaign.candidates if candidate.rounds for batch in candidate.learner.kept()
+            batch
+            for candidate in self.campaign.candidates
+            if candidate.learner.keeps
+            for batch in candidate.learner.kept()
         ]
         if self.hurried or not seen or not all(map(all_whole, seen)):
             return False
@@ -545,7 +548,7 @@ class Run:
         # Against the claim itself a mechanism that keeps it has nothing to show, and the choice would be noise.
         shown = [value for value in (self.claim.parameter, self.best_lower) if value > 0.0]
         half = points_of(self.claim.at(min(shown) / 2.0)) if shown else self.points
-        return leading_event(most.pair, most.learner, half) if most.rounds else {}
+        return leading_event(most.pair, most.learner, half) if most.learner.keeps else {}
 
     def _witness_deadline(self) -> float | None:
         """A tenth of the time budget is there for the witness even where the violation came late."""
