@@ -340,7 +340,7 @@ def _mix(keys: Codes, column: NDArray[Any], index: int) -> None:
     if column.dtype.kind == "f":
         present = column == column
         if np.count_nonzero(present) < len(keys):
-            chosen = np.flatnonzero(present)
+            chosen = present.nonzero()[0]
     mixed = np.add(column[chosen], 0.0, dtype=np.float64).view(np.uint64)  # minus zero plus zero is zero
     mixed += np.uint64(index)
     mixed ^= keys[chosen]
