@@ -229,7 +229,7 @@ class NaiveBayes:
             known = np.count_nonzero(present)
             if 2 * known > len(total):
                 chosen: slice | NDArray[np.intp] = slice(None)
-                places = lookup.places(column, position, absent=known < len(total))
+                places = lookup.places(column, position, absent=bool(known < len(total)))
                 total += lookup.heights.take(places, out=heights, mode="clip")  # other modes take a detour
             else:
                 chosen = present.nonzero()[0]
