@@ -317,7 +317,7 @@ def digest(text: str) -> int:
 WORTH_A_TABLE = 8192
 SLOTS = 4096
 SMALL = "?bB"  # integers of one byte
-AT_ONCE = 8192
+AT_ONCE = 16384
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 

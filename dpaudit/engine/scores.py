@@ -26,7 +26,7 @@ Counts: TypeAlias = NDArray[np.int64]
 BINS = 1024
 ATOMS = 8
 WIDTH = BINS + 1 + ATOMS
-AT_ONCE = 8192
+AT_ONCE = 16384
 GROUPS = (2, 4, 8, 16, 32, 64, BINS)
 CHARGE = 1.0
 MOST_COORDINATES = 256  # coordinates that a score looks at
@@ -199,7 +199,7 @@ class NaiveBayes:
 
     def _scored(self, batch: Encoded, bins: Counts | None, counts: Counts | None) -> Floats:
         total, values = self.apart(batch), batch.values
-        plain = [bins is None and not lookup.atoms for lookup in self.columns]
+        plain = [not lookup.atoms for lookup in self.columns]
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, len(batch), AT_ONCE):  # pieces that stay in the cache
                 rows = slice(start, start + AT_ONCE)
@@ -224,6 +224,9 @@ class NaiveBayes:
             if plain[number]:
                 np.copyto(bin_of, position, casting="unsafe")
                 total += lookup.heights[:BINS].take(bin_of, out=heights, mode="clip")  # bins beyond are the outermost
+                if bins is not None:
+                    bin_of.clip(0, BINS - 1, out=bin_of)
+                    bins[number, :BINS] += np.bincount(bin_of, counts, BINS).astype(np.int64)
                 continue
             present = column == column
             known = np.count_nonzero(present)
@@ -328,7 +331,7 @@ class Linear:
             if place >= values.shape[1]:
                 continue
             column = values[:, place]
-            if column @ column < LARGE**2:  # and so is every number; NaN compares false
+            if column.min() >= -LARGE and column.max() <= LARGE:  # NaN compares false
                 score += np.multiply(column, weight, out=product)
             else:
                 chosen = (column == column).nonzero()[0]
