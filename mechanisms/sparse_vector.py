@@ -126,7 +126,7 @@ class SparseVector:
                 threshold[above[0]] = self._thresholds(int(above.sum()), rng)
             if self.hits is not None:
                 left -= above.sum(axis=0, dtype=np.int32) if band.size > 1 else above[0]
-                going = np.flatnonzero(left > 0)
+                going = (left > 0).nonzero()[0]
                 if going.size < running.size:
                     running, left, threshold = running[going], left[going], threshold[going]
             start += band.size
@@ -147,7 +147,7 @@ class SparseVector:
             for column, state in enumerate(above.view(np.int8) if ended is None else above.view(np.int8) - ended):
                 outputs[slice(None) if everybody else running, column] = state
             return
-        query, row = np.divmod(np.flatnonzero(above), running.size)
+        query, row = above.nonzero() if band.size > 1 else (0, above[0].nonzero()[0])
         if self.release == "compared value":
             outputs[running[row], query] = noisy[query, row]
         else:

@@ -298,7 +298,7 @@ def _record_view(sides: Sides, *, floats: bool) -> RecordView:
     if sides[0].width > 1 and lengths.sum() < REPEATED_SHARE * pooled.size:
         table = table[:0]
     texts: dict[Any, str] = {}
-    for batch, own in zip(sides, keys, strict=True):
+    for batch, own in zip(sides, keys, strict=True) if table.size else ():
         order = np.argsort(own, kind="stable")
         place = np.searchsorted(own[order], table)
         for key, index in zip(table, place, strict=True):
@@ -326,9 +326,9 @@ def _score_views(sides: Sides, *, boosted: bool) -> Sequence[tuple[View, Counts]
 
 def _score_view(name: str, score: Score, rest: Sides) -> tuple[ScoreView, Counts]:
     """A score cut into cells by outputs on which it was not fitted, with their counts."""
-    pooled = np.concatenate([score(rest[0]), score(rest[1])])
-    view = ScoreView(name, score, line_from(pooled, resolution=_resolution(len(rest[0]) * 2)))
-    return view, _count(view, rest)
+    scored = [score(side) for side in rest]
+    line = line_from(np.concatenate(scored), resolution=_resolution(len(rest[0]) * 2))
+    return ScoreView(name, score, line), np.stack([line.tally(values) for values in scored])
 
 
 def _resolution(rows: int) -> int:

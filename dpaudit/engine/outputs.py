@@ -386,7 +386,7 @@ WORTH_A_TABLE = 8192
 SLOTS = 4096
 MOST_STRANGE = 0.1  # share of the words that the table may leave to a sort
 SMALL = "?bB"  # integers of one byte
-AT_ONCE = 8192
+AT_ONCE = 16384
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -409,7 +409,7 @@ def _mix(keys: Codes, column: NDArray[Any], index: int) -> None:
     if column.dtype.kind == "f":
         present = column == column
         if np.count_nonzero(present) < len(keys):
-            chosen = np.flatnonzero(present)
+            chosen = present.nonzero()[0]
     mixed = np.add(column[chosen], 0.0, dtype=np.float64).view(np.uint64)  # minus zero plus zero is zero
     mixed += np.uint64(index)
     mixed ^= keys[chosen]

@@ -26,11 +26,12 @@ Counts: TypeAlias = NDArray[np.int64]
 BINS = 1024
 ATOMS = 8
 WIDTH = BINS + 1 + ATOMS
-AT_ONCE = 8192
+AT_ONCE = 16384
 GROUPS = (2, 4, 8, 16, 32, 64, BINS)
 CHARGE = 1.0
 MOST_COORDINATES = 256  # coordinates that a score looks at
 GRID = 2.0**-30  # of heights and ratios: sums of them are exact, so that their order does not matter
+LARGEST_BIN = 2.0**62  # that can be turned into an integer
 LARGE = 1e150  # numbers that a weighted sum clips
 WHOLE = 255  # integers up to here are summed without rounding errors
 
@@ -76,12 +77,16 @@ class Lookup:
         """Its value where there is no number."""
         return float(self.heights[BINS])
 
+    def position(self, column: Floats, out: Floats | None = None) -> Floats:
+        """The bin of each value, with its fraction; bins beyond the ends too."""
+        position = np.subtract(column, self.low, out=out)
+        position *= self.inverse_width
+        return position
+
     def places(self, column: Floats, out: Floats | None = None, *, absent: bool = True) -> NDArray[np.intp]:
         """The height that each value has, found without a branch per value; ``absent``: some may be NaN."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            position = np.subtract(column, self.low, out=out)
-            position *= self.inverse_width
-            position.clip(0.0, BINS - 1.0, out=position)
+        position = self.position(column, out)
+        position.clip(0.0, BINS - 1.0, out=position)
         for number, atom in enumerate(self.atoms, start=BINS + 1):
             np.copyto(position, number, where=column == atom)
         if absent:
@@ -99,7 +104,7 @@ def fit_bins(pooled: Floats) -> Lookup:
     small = max(abs(low), abs(high)) < EXACT_INTEGER
     if small and high - low < BINS and (finite == np.rint(finite)).all():
         return Lookup(low - 0.5, 1.0, (), nothing)
-    start, stop = np.clip(np.quantile(finite, [0.002, 0.998]), -1e300, 1e300)
+    start, stop = finite[np.rint(np.array([0.002, 0.998]) * (finite.size - 1)).astype(np.intp)].clip(-1e300, 1e300)
     atoms, _ = Ascending(finite).repeated(ATOMS)
     return Lookup(float(start), 1.0 / max(float(stop - start) / BINS, 1e-300), tuple(atoms.tolist()), nothing)
 
@@ -194,26 +199,43 @@ class NaiveBayes:
 
     def _scored(self, batch: Encoded, bins: Counts | None, counts: Counts | None) -> Floats:
         total, values = self.apart(batch), batch.values
-        for start in range(0, len(batch), AT_ONCE):  # pieces that stay in the cache
-            rows = slice(start, start + AT_ONCE)
-            self._add(values[rows], total[rows], bins, None if counts is None else counts[rows])
+        plain = [not lookup.atoms for lookup in self.columns]
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, len(batch), AT_ONCE):  # pieces that stay in the cache
+                rows = slice(start, start + AT_ONCE)
+                self._add(values[rows], total[rows], plain, bins, None if counts is None else counts[rows])
         return total
 
-    def _add(self, values: Floats, total: Floats, bins: Counts | None, counts: Counts | None) -> None:
-        """Add the heights to the totals. Where most numbers are absent, only the others are looked at."""
+    def _add(
+        self, values: Floats, total: Floats, plain: list[bool], bins: Counts | None, counts: Counts | None
+    ) -> None:
+        """Add the heights to the totals. Where most numbers are absent, only the others are looked at.
+
+        ``plain`` says which columns held nothing but numbers of moderate size so far.
+        """
         difference, position, heights = np.empty((3, len(total)))
+        bin_of = np.empty(len(total), np.intp)
         outputs = len(total) if counts is None else int(counts.sum())
         everywhere = 0.0
         for number, (lookup, place) in enumerate(zip(self.columns, self.index, strict=True)):
             column = self._column(values, place, difference)
+            if plain[number]:
+                plain[number] = bool(lookup.position(column, position).max() < LARGEST_BIN)  # NaN compares false
+            if plain[number]:
+                np.copyto(bin_of, position, casting="unsafe")
+                total += lookup.heights[:BINS].take(bin_of, out=heights, mode="clip")  # bins beyond are the outermost
+                if bins is not None:
+                    bin_of.clip(0, BINS - 1, out=bin_of)
+                    bins[number, :BINS] += np.bincount(bin_of, counts, BINS).astype(np.int64)
+                continue
             present = column == column
             known = int(np.count_nonzero(present))
             if 2 * known > len(total):
                 chosen: slice | NDArray[np.intp] = slice(None)
-                places = lookup.places(column, position, absent=known < len(total))
+                places = lookup.places(column, position, absent=bool(known < len(total)))
                 total += lookup.heights.take(places, out=heights, mode="clip")  # other modes take a detour
             else:
-                chosen = np.flatnonzero(present)
+                chosen = present.nonzero()[0]
                 places = lookup.places(column[chosen], absent=False)
                 total[chosen] += lookup.heights.take(places) - lookup.at_nan
                 everywhere += lookup.at_nan
@@ -228,8 +250,7 @@ class NaiveBayes:
             return np.full(len(values), np.nan)
         if not self.differences or place == 0:
             return values[:, place]
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.subtract(values[:, place], values[:, place - 1], out=out)
+        return np.subtract(values[:, place], values[:, place - 1], out=out)
 
     def refitted(self, statistics: Counts) -> NaiveBayes:
         """The same bins with heights from counts of both sides, shape (2, all that :meth:`study` counts)."""
@@ -310,10 +331,10 @@ class Linear:
             if place >= values.shape[1]:
                 continue
             column = values[:, place]
-            if column @ column < LARGE**2:  # and so is every number; NaN compares false
+            if column.min() >= -LARGE and column.max() <= LARGE:  # NaN compares false
                 score += np.multiply(column, weight, out=product)
             else:
-                chosen = np.flatnonzero(column == column)
+                chosen = (column == column).nonzero()[0]
                 score[chosen] += column[chosen].clip(-LARGE, LARGE) * weight
 
     def describe(self) -> str:
