@@ -131,7 +131,7 @@ _TABLE = [
 SYMBOLS = {symbol.name: symbol for symbol in _TABLE}
 
 
-def check(**named: ArrayLike) -> None:
+def check(**named: ArrayLike | float) -> None:
     """Refuse any value outside the range of its symbol; arrays are checked entry by entry."""
     for name, value in named.items():
         symbol = SYMBOLS[name]
