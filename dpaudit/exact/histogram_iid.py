@@ -146,6 +146,8 @@ def _panels(left: float, right: float, b1: float, b2: float, tolerance: float) -
 
 def _cells(n: int, start: int, stop: int, threshold: float, b1: float, b2: float, tolerance: float) -> Iterator[Rule]:
     """Unit cells start, ..., stop - 1, in blocks; a block within reach of the first or last count is short."""
+    if start == stop:  # little noise needs many parts of a cell, and then there is often none
+        return
     parts = math.ceil(1.0 / b2)
     # Inside a cell the steepest part that matters rises like exp(6 z / b2).
     rate = 3.0 / (b2 * parts)
@@ -214,7 +216,7 @@ class _Search:
     def start(self, lo: int, counts: Array) -> None:
         """Begin with these Poisson weights of the counts lo, lo + 1, ... in every column."""
         self.lo, self.rows = lo, counts.size
-        self._allocate(np.repeat(counts[:, None], self.z.size, axis=1))
+        self._allocate(np.broadcast_to(counts[:, None], (counts.size, self.z.size)))
 
     def _allocate(self, columns: Array) -> None:
         """Two buffers, zero around the rows in use: convolutions read up to ``pad`` rows beside them."""
@@ -222,7 +224,6 @@ class _Search:
         self.buffers = [np.zeros((height, columns.shape[1])) for _ in range(2)]
         self.buffers[0][self.pad : self.pad + columns.shape[0]] = columns
         self.used = [columns.shape[0], 0]
-        self.below = np.empty((0, 0))
 
     @property
     def columns(self) -> Array:
@@ -256,7 +257,7 @@ class _Search:
     def stop(self, remaining: Array) -> float:
         """Probability that the search stops here; the columns keep what goes on. ``remaining`` turns weights to probabilities."""
         first = self.lo - self.first_row
-        if self.below.shape[1] != self.z.size or first < 0 or first + self.rows > self.below.shape[0]:
+        if first < 0 or first + self.rows > self.below.shape[0]:
             self._tabulate()
             first = 0
         here = slice(first, first + self.rows)
@@ -287,6 +288,7 @@ class _Search:
         columns[columns < 1e-150] = 0.0
         if np.count_nonzero(alive) < 0.9 * alive.size:
             self.z, self.weights = self.z[alive], self.weights[alive]
+            self.below, self.above = self.below[:, alive], self.above[:, alive]
             self._allocate(columns[:, alive])
 
 

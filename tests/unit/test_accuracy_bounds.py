@@ -82,6 +82,20 @@ def test_each_refusal_names_the_condition(name, value, words):
     assert words in str(caught.value)
 
 
+def refusal(name, value):
+    try:
+        check(**{name: value})
+    except InvalidArgument as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("name", SYMBOLS)
+def test_plain_numbers_are_refused_as_arrays_are(name):
+    for number in (-1, -0.5, 0, 1e-300, 0.5, True, 1.0, 1.5, 2, 3, 9, 10, 10**12, math.nan, math.inf, -math.inf):
+        assert refusal(name, number) == refusal(name, np.asarray(number))
+
+
 def test_arrays_are_checked_entry_by_entry():
     with pytest.raises(InvalidArgument, match=r"beta=2\.0"):
         at.alpha(10, np.array([0.1, 2.0]), 1.0)

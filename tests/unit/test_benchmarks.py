@@ -35,6 +35,7 @@ from benchmarks.__main__ import NAMES, main
 from benchmarks.best_possible import Cells, best_epsilon, growth
 from benchmarks.mutation import running
 from benchmarks.tables import Column, Table, plain, save, show_all
+from dpaudit.accuracy.bound import Status
 from mechanisms import registry
 from mechanisms.broken.sparse_vector import svt3, svt34_parallel
 from mechanisms.laplace import LaplaceMechanism
@@ -92,11 +93,27 @@ def test_runs_prints_and_becomes_json(name):
 
 
 def test_accuracy_has_rows(monkeypatch):
-    monkeypatch.setattr(accuracy, "corrected", lambda quick: iter([("holds", True, "9 points")]))
+    monkeypatch.setattr(accuracy, "corrected", lambda quick, workers: iter([("holds", True, "9 points")]))
     monkeypatch.setattr(accuracy, "published", lambda largest: iter([("refuted", False, "nothing found")]))
     done = show_all(accuracy.run(quick=True), lambda line: None)
     assert [row["met"] for row in done["tables"][0]["rows"]] == ["ok", "ok", "FAIL"]
     assert done["faults"] == ["refuted: nothing found"]
+
+
+def test_a_form_that_holds_nowhere_or_is_violated_is_not_met(monkeypatch):
+    for counts, met in (({Status.HOLDS: 50}, True), ({Status.HOLDS: 49}, False), ({Status.VACUOUS: 900}, False)):
+        monkeypatch.setattr(accuracy, "verify", lambda *_, counts=counts, **__: (SimpleNamespace(counts=counts),))
+        assert {passed for _, passed, _ in accuracy.holding(("histogram-uniform", True))} == {met}
+    found = Counter({Status.HOLDS: 900, Status.VIOLATED: 1})
+    monkeypatch.setattr(accuracy, "verify", lambda *_, **__: (SimpleNamespace(counts=found),))
+    assert not any(passed for _, passed, _ in accuracy.holding(("laplace-tail", True)))
+
+
+def test_thinned_grids_keep_every_decile():
+    for grid in accuracy.GRIDS.values():
+        thin = accuracy.thinned(grid)
+        assert thin["i"] == grid["i"]
+        assert 100 < math.prod(map(len, thin.values())) < math.prod(map(len, grid.values()))
 
 
 # The entry point
