@@ -281,12 +281,23 @@ def seeded_globals(rng: np.random.Generator) -> Iterator[None]:
             np.random.set_state(numpy_state)  # noqa: NPY002
 
 
+def exited(stop: SystemExit) -> MechanismError:
+    """The error for a call that would have ended the whole program, and with it the other audits."""
+    code = "" if stop.code is None else shorten(stop.code)
+    return MechanismError(
+        f"The mechanism called sys.exit({code}), which ends the program instead of answering. Let it raise an exception, "
+        "which is an output like any other, or return a value."
+    )
+
+
 def _release(function: Callable[..., Any], *arguments: Any) -> Any:
     # An Exception is what the caller of the release would see; KeyboardInterrupt and SystemExit are not outputs.
     try:
         output = function(*arguments)
     except MechanismError:  # a broken protocol says nothing about the data
         raise
+    except SystemExit as stop:
+        raise exited(stop) from stop
     except Exception as error:
         return Raised.from_exception(error)
     return output if type(output) in _UNCHANGING else kept(output)
@@ -310,6 +321,8 @@ def kept(output: Any) -> Any:
     if isinstance(output, Iterator):
         try:
             return list(itertools.islice(output, MOST_ITEMS))  # what it yields can be had only once
+        except SystemExit as stop:
+            raise exited(stop) from stop
         except Exception as error:
             return Raised.from_exception(error)
     try:

@@ -220,7 +220,7 @@ def _in_turn(plan: Plan, settings: Settings) -> Iterator[Outcome]:
             plan.journal.began(key, name)
             try:
                 result = item.audit.run(**plan.options[name], executor=executor, **_hooks(plan.journal, key))
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # a factory may leave as well
                 yield Outcome(name, trouble=_trouble(error))
             else:
                 yield _finished(plan, item, result)
@@ -248,7 +248,7 @@ def entry_of(item: Collected, result: Result, root: Path) -> Entry:
     )
 
 
-def _trouble(error: Exception) -> str:
+def _trouble(error: BaseException) -> str:
     """What went wrong, in a line; what nobody foresaw also with its traceback, on stderr."""
     if isinstance(error, DPAuditError):
         return str(error)
@@ -358,7 +358,7 @@ def _side_by_side(plan: Plan, jobs: int) -> Iterator[Outcome]:
 def _settled(plan: Plan, item: Collected, future: Future[Result]) -> Outcome:
     try:
         return _finished(plan, item, future.result())
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Outcome(item.audit.name, trouble=_trouble(error))
 
 
