@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import InvalidArgument, MechanismError
+from dpaudit.errors import DPAuditError, InvalidArgument, MechanismError
 from dpaudit.validation import check_count, check_generator, did_you_mean, shorten
 
 Outputs: TypeAlias = NDArray[Any] | Sequence[Any]
@@ -337,6 +337,18 @@ def _callable(function: Any) -> Any:
     return function
 
 
+def _from_factory(name: str, attribute: str, factory: Callable[[], Any]) -> Any:
+    try:
+        return factory()
+    except DPAuditError:  # says what to do already
+        raise
+    except (Exception, SystemExit) as error:
+        raise InvalidArgument(
+            f"mechanism={name!r}: {attribute}() raised {type(error).__name__}: {error}. The name must be that of a function "
+            f"without arguments that makes the mechanism, e.g. def make(): return {attribute}"
+        ) from error
+
+
 @functools.cache
 def _made(name: str) -> Mechanism:
     """Import ``"pkg.mod:make"``, call it, and see the result as a mechanism."""
@@ -356,7 +368,7 @@ def _made(name: str) -> Mechanism:
     ready = isinstance(factory, Mechanism) and not isinstance(factory, type)
     if not ready and not callable(factory):
         raise InvalidArgument(f"mechanism={name!r} is {shorten(factory)}, which is neither a mechanism nor makes one.")
-    made = factory if ready else factory()
+    made = factory if ready else _from_factory(name, attribute, factory)
     if isinstance(made, str):
         raise InvalidArgument(f"mechanism={name!r} must make a mechanism, not the string {made!r}.")
     return as_mechanism(made)

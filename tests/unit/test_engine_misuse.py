@@ -89,6 +89,11 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "name without colon": (lambda: run(mechanism="laplace"), r"mechanism='laplace' must look like"),
     "unknown module": (lambda: run(mechanism="no_such:make"), r"mechanism='no_such:make': cannot import"),
     "misspelt factory": (lambda: run(mechanism="math:sqr"), r"math has no 'sqr'.*Did you mean 'sqrt'"),
+    "the mechanism's own name": (
+        lambda: run(mechanism=f"{__name__}:fine"),
+        r"mechanism='.*:fine': fine\(\) raised TypeError: .*without arguments that makes the mechanism, .*return fine",
+    ),
+    "a factory that leaves": (lambda: run(mechanism="sys:exit"), r"mechanism='sys:exit': exit\(\) raised SystemExit"),
     "expectation": (
         lambda: dpaudit.Audit(name="a", mechanism=MECHANISM, claim=PureDP(1.0), neighbours=PAIR, expect="VIOLATED"),
         r"expect='VIOLATED' must be one of .*Did you mean 'VIOLATION'",
