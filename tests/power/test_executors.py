@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import pickle
 import re
+import subprocess
 import sys
 import threading
 import time
@@ -497,3 +498,32 @@ def test_processes_are_gone_in_the_end() -> None:
     assert not pids & {child.pid for child in multiprocessing.active_children()}
     with pytest.raises(RuntimeError, match="after shutdown"):
         executor.submit(os.getpid)
+
+
+BORN = """
+import signal
+from pathlib import Path
+from dpaudit.engine.workers import Workers
+
+class Seen(Workers):
+    def _start(self, pipe):
+        process = super()._start(pipe)
+        status = Path(f"/proc/{process.pid}/status").read_text()  # long before it has imported anything
+        blocked = int(status.split("SigBlk:")[1].split()[0], 16)
+        print(bool(blocked >> signal.SIGINT - 1 & 1), flush=True)
+        return process
+
+if __name__ == "__main__":
+    with Seen(3) as workers:
+        print(workers.submit(pow, 2, 5).result())
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="there is no /proc here")
+def test_control_c_while_processes_start_reaches_none_of_them(tmp_path: Path) -> None:
+    """In a process of its own, where nothing has started the resource tracker before."""
+    (tmp_path / "born.py").write_text(BORN)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = [sys.executable, str(tmp_path / "born.py")]
+    out = subprocess.run(run, env=environ, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert sorted(out.split()) == ["32", "True", "True", "True"]
