@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
@@ -349,6 +350,39 @@ def test_a_killed_worker_ends_the_audit_where_draws_cannot_be_repeated(
     assert (result.verdict, result.stopped_by) == (Verdict.INCONCLUSIVE, StoppedBy.LOST_WORKER)
     assert 0 < result.samples < 20_000  # what was settled before stays
     assert any("A worker was lost" in message for message in result.messages)
+
+
+@pytest.mark.parametrize("by_value", [True, False])
+def test_a_lambda_outlives_a_pool_that_pickles_by_value(
+    by_value: bool, there: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loky = pytest.importorskip("joblib.externals.loky", reason="joblib is not installed")
+
+    def missing(name: str) -> Any:
+        raise ImportError(name)
+
+    quiet, deadly = there.Waits(), there.DiesOnce(tmp_path / "died")
+    undisturbed = plain(audit(dpaudit.batched(lambda *call: quiet.sample(*call)), name="same"))
+    if not by_value:
+        monkeypatch.setattr(crew, "importlib", types.SimpleNamespace(import_module=missing))
+    with loky.ProcessPoolExecutor(2) as pool:
+        result = audit(dpaudit.batched(lambda *call: deadly.sample(*call)), executor=pool, name="same")
+    assert (tmp_path / "died").exists()
+    if by_value:
+        assert plain(result) == undisturbed
+    else:
+        assert (result.verdict, result.stopped_by) == (Verdict.INCONCLUSIVE, StoppedBy.LOST_WORKER)
+        assert any("cannot be sent to processes that would take over" in message for message in result.messages)
+
+
+def test_only_what_happened_to_a_lost_worker_is_told(there: Any, tmp_path: Path) -> None:
+    loky = pytest.importorskip("joblib.externals.loky", reason="joblib is not installed")
+    with loky.ProcessPoolExecutor(2) as pool:
+        result = audit(there.OwnEntropyDiesOnce(tmp_path / "died"), executor=pool)
+    assert result.stopped_by is StoppedBy.LOST_WORKER
+    (told,) = [message for message in result.messages if "A worker was lost" in message]
+    assert re.match(r"A worker was lost \(A worker process managed by the executor was unexpectedly terminated; ", told)
+    assert "\n" not in told
 
 
 def test_draws_that_differ_from_process_to_process_are_not_repeated(
