@@ -6,8 +6,10 @@ import io
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +229,20 @@ def test_workers_can_import_functions_of_audit_files(project: Any) -> None:
     code, out = project.run("run", "--workers", "2")
     assert code == 0, out
     assert project.run("run", "--workers", "2", "-j", "2")[0] == 2
+
+
+def test_nobody_at_the_address_of_a_cluster_is_told_at_once(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'dpaudit[dask]'")
+    project.audits(project.audit("a"))
+    with socket.socket() as held:  # a port at which nobody listens
+        held.bind(("127.0.0.1", 0))
+        address = f"dask:tcp://127.0.0.1:{held.getsockname()[1]}"
+        begin = time.monotonic()
+        assert project.run("run", "--executor", address)[0] == 2
+    assert time.monotonic() - begin < 10.0
+    assert re.search(
+        rf"executor='{address}' cannot be reached \(.*\): is a scheduler running there", capsys.readouterr().err
+    )
 
 
 def test_check(project: Any) -> None:
