@@ -177,16 +177,14 @@ def main(argv: Sequence[str] | None = None, *, stdout: IO[str] | None = None) ->
         parser.print_help(out)
         return OK
     try:
-        if any("\0" in word for word in words):
-            parser.error("arguments cannot hold NUL characters.")
-        if words[0] in ROOMS:
-            return _room(words[0], words[1:], out)
-        args, unknown = parser.parse_known_args(words)
-        if unknown or args.command is None:
-            commands.get(args.command, parser).error(f"unrecognized arguments: {' '.join(unknown)}")
-        return int(_COMMANDS[args.command](args, out))
-    except SystemExit as stop:  # argparse leaves this way, with a number
-        return stop.code if isinstance(stop.code, int) else OK
+        try:
+            command, args = _parsed(words, parser, commands)
+        except SystemExit as stop:  # argparse leaves this way, with a number
+            return stop.code if isinstance(stop.code, int) else OK
+        return int(command(args, out))
+    except SystemExit as stop:  # code that was run: its number would pass for a verdict
+        print(f"dpaudit: code under audit called sys.exit({stop.code!r}), so there is no result.", file=sys.stderr)
+        return USAGE
     except KeyboardInterrupt:
         print("dpaudit: interrupted.", file=sys.stderr)
         return INTERRUPTED
@@ -199,13 +197,25 @@ def main(argv: Sequence[str] | None = None, *, stdout: IO[str] | None = None) ->
         return USAGE
 
 
-def _room(name: str, words: list[str], out: IO[str]) -> int:
+def _parsed(words: list[str], parser: Parser, commands: dict[str, Parser]) -> tuple[Any, argparse.Namespace]:
+    """What is to be run, and its arguments."""
+    if any("\0" in word for word in words):
+        parser.error("arguments cannot hold NUL characters.")
+    if words[0] in ROOMS:
+        return _room(words[0], words[1:])
+    args, unknown = parser.parse_known_args(words)
+    if unknown or args.command is None:
+        commands.get(args.command, parser).error(f"unrecognized arguments: {' '.join(unknown)}")
+    return _COMMANDS[args.command], args
+
+
+def _room(name: str, words: list[str]) -> tuple[Any, argparse.Namespace]:
     import importlib
 
     command = importlib.import_module(f"dpaudit.{name}.command")
     parser = Parser(prog=f"dpaudit {name}", description=ROOMS[name][0].upper() + ROOMS[name][1:] + ".")
     command.add_arguments(parser)
-    return int(command.run(parser.parse_args(words), out))
+    return command.run, parser.parse_args(words)
 
 
 def _settings(args: argparse.Namespace) -> Any:

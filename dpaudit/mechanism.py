@@ -25,7 +25,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.errors import InvalidArgument, MechanismError
+from dpaudit.errors import DPAuditError, InvalidArgument, MechanismError
 from dpaudit.validation import check_count, check_generator, did_you_mean, shorten
 
 Outputs: TypeAlias = NDArray[Any] | Sequence[Any]
@@ -281,12 +281,23 @@ def seeded_globals(rng: np.random.Generator) -> Iterator[None]:
             np.random.set_state(numpy_state)  # noqa: NPY002
 
 
+def exited(stop: SystemExit) -> MechanismError:
+    """The error for a call that would have ended the whole program, and with it the other audits."""
+    code = "" if stop.code is None else shorten(stop.code)
+    return MechanismError(
+        f"The mechanism called sys.exit({code}), which ends the program instead of answering. Let it raise an exception, "
+        "which is an output like any other, or return a value."
+    )
+
+
 def _release(function: Callable[..., Any], *arguments: Any) -> Any:
     # An Exception is what the caller of the release would see; KeyboardInterrupt and SystemExit are not outputs.
     try:
         output = function(*arguments)
     except MechanismError:  # a broken protocol says nothing about the data
         raise
+    except SystemExit as stop:
+        raise exited(stop) from stop
     except Exception as error:
         return Raised.from_exception(error)
     return output if type(output) in _UNCHANGING else kept(output)
@@ -310,6 +321,8 @@ def kept(output: Any) -> Any:
     if isinstance(output, Iterator):
         try:
             return list(itertools.islice(output, MOST_ITEMS))  # what it yields can be had only once
+        except SystemExit as stop:
+            raise exited(stop) from stop
         except Exception as error:
             return Raised.from_exception(error)
     try:
@@ -322,6 +335,18 @@ def _callable(function: Any) -> Any:
     if not callable(function):
         raise InvalidArgument(f"function={shorten(function)} must be callable.")
     return function
+
+
+def _from_factory(name: str, attribute: str, factory: Callable[[], Any]) -> Any:
+    try:
+        return factory()
+    except DPAuditError:  # says what to do already
+        raise
+    except (Exception, SystemExit) as error:
+        raise InvalidArgument(
+            f"mechanism={name!r}: {attribute}() raised {type(error).__name__}: {error}. The name must be that of a function "
+            f"without arguments that makes the mechanism, e.g. def make(): return {attribute}"
+        ) from error
 
 
 @functools.cache
@@ -343,7 +368,7 @@ def _made(name: str) -> Mechanism:
     ready = isinstance(factory, Mechanism) and not isinstance(factory, type)
     if not ready and not callable(factory):
         raise InvalidArgument(f"mechanism={name!r} is {shorten(factory)}, which is neither a mechanism nor makes one.")
-    made = factory if ready else factory()
+    made = factory if ready else _from_factory(name, attribute, factory)
     if isinstance(made, str):
         raise InvalidArgument(f"mechanism={name!r} must make a mechanism, not the string {made!r}.")
     return as_mechanism(made)

@@ -8,6 +8,7 @@ import importlib
 import inspect
 import math
 import signal
+import socket
 import sys
 import threading
 import traceback
@@ -18,6 +19,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import urlsplit
 
 from dpaudit import baseline
 from dpaudit.baseline import Baseline, Leading, Stored
@@ -40,6 +42,7 @@ from dpaudit.validation import check_count, check_open_unit, did_you_mean
 INTERRUPTED = 130
 FROM_WEAK_TO_STRONG = (0, 3, 1, 2)  # exit codes
 MOST_NAMED = 10  # audits in a message
+KNOCK = 3.0  # seconds in which whoever listens at a port answers
 GRACE = 5.0  # seconds that audits under way in other processes get to end after Ctrl-C
 
 
@@ -220,7 +223,7 @@ def _in_turn(plan: Plan, settings: Settings) -> Iterator[Outcome]:
             plan.journal.began(key, name)
             try:
                 result = item.audit.run(**plan.options[name], executor=executor, **_hooks(plan.journal, key))
-            except Exception as error:
+            except (Exception, SystemExit) as error:  # a factory may leave as well
                 yield Outcome(name, trouble=_trouble(error))
             else:
                 yield _finished(plan, item, result)
@@ -248,7 +251,7 @@ def entry_of(item: Collected, result: Result, root: Path) -> Entry:
     )
 
 
-def _trouble(error: Exception) -> str:
+def _trouble(error: BaseException) -> str:
     """What went wrong, in a line; what nobody foresaw also with its traceback, on stderr."""
     if isinstance(error, DPAuditError):
         return str(error)
@@ -272,9 +275,12 @@ def executor_for(settings: Settings) -> Iterator[Executor | None]:
                 f"executor={settings.executor!r} needs Dask: pip install 'dpaudit[dask]' ({error})."
             ) from None
         try:
+            _knock(address)
             client = distributed.Client(address, timeout=10)
         except (OSError, ValueError) as error:
-            raise InvalidArgument(f"executor={settings.executor!r} cannot be reached: {error}.") from None
+            raise InvalidArgument(
+                f"executor={settings.executor!r} cannot be reached ({error}): is a scheduler running there?"
+            ) from None
         with client:
             yield client.get_executor(pure=False)
     elif settings.workers > 1:
@@ -282,6 +288,13 @@ def executor_for(settings: Settings) -> Iterator[Executor | None]:
             yield workers
     else:
         yield None
+
+
+def _knock(address: str) -> None:
+    """Raise OSError where nobody listens: Dask tries again for half a minute before it says so."""
+    place = urlsplit(address if "://" in address else f"tcp://{address}")
+    if place.scheme in ("tcp", "tls") and place.hostname and place.port:
+        socket.create_connection((place.hostname, place.port), timeout=KNOCK).close()
 
 
 def _in_worker(pipe: Connection | None = None) -> None:
@@ -358,7 +371,7 @@ def _side_by_side(plan: Plan, jobs: int) -> Iterator[Outcome]:
 def _settled(plan: Plan, item: Collected, future: Future[Result]) -> Outcome:
     try:
         return _finished(plan, item, future.result())
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return Outcome(item.audit.name, trouble=_trouble(error))
 
 

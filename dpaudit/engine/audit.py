@@ -73,7 +73,8 @@ def audit(
     >>> result.epsilon_lower >= 1.0
     True
     """
-    if isinstance(options.get("channel"), str):
+    _check_arguments(mechanism, claim, neighbours, name)
+    if not isinstance(options.get("channel", Channel.VALUE), Channel):
         check_choice([channel.value for channel in Channel], channel=options["channel"])
         options["channel"] = Channel(options["channel"])
     unknown = sorted(set(options) - set(Options.__dataclass_fields__))
@@ -127,6 +128,7 @@ class Audit:
     made: bool = False  # ``mechanism`` is a function that makes it, called when the audit runs
 
     def __post_init__(self) -> None:
+        check_name(self.name)
         if isinstance(self.expect, str):
             check_choice([verdict.value for verdict in Verdict], expect=self.expect)
             object.__setattr__(self, "expect", Verdict(self.expect))
@@ -148,6 +150,21 @@ def name_of(mechanism: Any) -> str:
         return mechanism
     inner = getattr(mechanism, "__wrapped__", mechanism)
     return getattr(inner, "__qualname__", None) or type(inner).__name__
+
+
+def _check_arguments(mechanism: Any, claim: Any, neighbours: Any, name: Any) -> None:
+    if isinstance(neighbours, Claim) or (isinstance(mechanism, Claim) and not isinstance(claim, Claim)):
+        raise InvalidArgument(
+            f"mechanism={shorten(mechanism)}, claim={shorten(claim)}, neighbours={shorten(neighbours)} must come in the order "
+            "audit(mechanism, claim, neighbours): some of them are swapped."
+        )
+    check_name(name)
+
+
+def check_name(name: Any) -> None:
+    """A name is text, or None where it is taken from the mechanism."""
+    if name is not None and not isinstance(name, str):
+        raise InvalidArgument(f"name={shorten(name)} must be text (str), under which the result is reported.")
 
 
 def _is_pair(value: Any) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.errors import MechanismError
-from dpaudit.mechanism import Fresh, Mechanism, Named, PerRelease, Plain, as_mechanism, seeded_globals
+from dpaudit.mechanism import Fresh, Mechanism, Named, PerRelease, Plain, as_mechanism, exited, seeded_globals
 
 Times: TypeAlias = NDArray[np.int64]
 Call: TypeAlias = Callable[[Any], Any]
@@ -88,6 +88,8 @@ def _time_one(call: Call, pair: tuple[Any, Any], label: int, first: int) -> tupl
         elapsed = time.perf_counter_ns() - start
     except MechanismError:  # a broken protocol says nothing about the data
         raise
+    except SystemExit as stop:
+        raise exited(stop) from stop
     except Exception:
         return time.perf_counter_ns() - start, True
     del output

@@ -22,6 +22,7 @@ from dpaudit.errors import DPAuditError, InvalidArgument, MechanismError
 
 WORTH_SENDING = 0.005  # seconds of work that a task should hold at least, for processes of this machine
 WORTH_SENDING_FAR = 0.05  # and for a cluster, where every task passes a scheduler
+TOOK_ALONG = "its pool broke, and the mechanism cannot be sent to processes that would take over"
 LOST = ("KilledWorker", "CommClosedError", "FutureCancelledError", "FuturesCancelledError")  # Dask's, not imported
 
 
@@ -31,6 +32,10 @@ class LostWorker(Exception):
 
 class GaveUp(LostWorker):
     """An executor that tries again by itself did so, in vain."""
+
+
+class CannotBeSent(InvalidArgument):
+    """The mechanism, its data or its outputs exist in one process alone."""
 
 
 class Crew:
@@ -94,9 +99,20 @@ class Crew:
         # Workers of these die of what they cannot unpickle, so they unpickle where that is an exception.
         if _cluster(self.executor) is not None:
             return self.executor.submit(run_packed, importlib.import_module("cloudpickle").dumps(task), seconds)
+        if self._substitute is not None:
+            return self._substitute.submit(run_packed, _packed_by_value(task), seconds)
         if isinstance(self.executor, ProcessPoolExecutor):
             return self.executor.submit(run_packed, pickle.dumps(task), seconds)
         return self.executor.submit(run_sent_task, task, seconds)
+
+    def received(self, future: Future[Ended]) -> Ended:
+        """What a finished future holds, with every way to lose a worker as :class:`LostWorker`."""
+        try:
+            return received(future)
+        except CannotBeSent as error:
+            if self._substitute is None:
+                raise
+            raise LostWorker(TOOK_ALONG) from error  # it could be sent before, and what was settled stands
 
     def start(self) -> None:
         """Remember what a cluster has lost before."""
@@ -160,18 +176,35 @@ def received(future: Future[Ended]) -> Ended:
     try:
         return future.result()
     except (BrokenExecutor, CancelledError) as error:
-        raise LostWorker(str(error) or type(error).__name__) from error
+        raise LostWorker(_first_sentence(error) or type(error).__name__) from error
     except Exception as error:
         if type(error).__name__ in LOST:
-            raise GaveUp(str(error).partition(". ")[0]) from error
+            raise GaveUp(_first_sentence(error)) from error
         if isinstance(error, DPAuditError) or not _about_pickling(error):
             raise
         raise cannot_be_sent(error) from error
 
 
-def cannot_be_sent(error: BaseException) -> InvalidArgument:
+def _first_sentence(error: BaseException) -> str:
+    """What happened; guesses why, and exit codes of other workers, come after it."""
+    return str(error).partition(". ")[0].rstrip(".")
+
+
+def _packed_by_value(task: Task) -> bytes:
+    """For processes that take over from others, which may have pickled by value, as loky's do."""
+    try:
+        by_value: Any = importlib.import_module("cloudpickle")
+    except ImportError:
+        by_value = pickle
+    try:
+        return bytes(by_value.dumps(task))
+    except Exception as error:
+        raise LostWorker(TOOK_ALONG) from error
+
+
+def cannot_be_sent(error: BaseException) -> CannotBeSent:
     """The message for a mechanism that exists in this process alone."""
-    return InvalidArgument(
+    return CannotBeSent(
         f"The mechanism or its data cannot be sent to a worker process ({error}). A lambda, a function inside a function or one "
         "typed into a notebook exists in this process alone. Put it at the top level of a module that workers can import, or "
         "name a factory 'package.module:factory'; or use an executor that pickles by value, such as loky's or Dask's."

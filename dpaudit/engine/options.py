@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Executor
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
@@ -52,7 +52,18 @@ class Options:
         for name in ("shrink", "boosted", "timeout_is_output"):
             check_choice((True, False), **{name: getattr(self, name)})
         check_choice((True, False, None), progress=self.progress)
+        if self.on_round is not None and not callable(self.on_round):
+            raise InvalidArgument(f"on_round={self.on_round!r} must be a function of (samples, log_wealth), or None.")
+        if isinstance(self.executor, type):
+            raise InvalidArgument(
+                f"executor={self.executor!r} is a class; pass an instance, such as {self.executor.__name__}(2)."
+            )
         if self.executor is not None and not hasattr(self.executor, "submit"):
             raise InvalidArgument(
                 f"executor={self.executor!r} must be a concurrent.futures.Executor, such as ProcessPoolExecutor(2)."
+            )
+        if self.timeout is not None and isinstance(self.executor, ThreadPoolExecutor):
+            raise InvalidArgument(
+                f"timeout={self.timeout!r} needs workers that are processes, such as ProcessPoolExecutor(2): workers that are "
+                "threads cannot be interrupted."
             )

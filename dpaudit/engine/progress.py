@@ -7,6 +7,8 @@ shows one line per running audit.
 from __future__ import annotations
 
 import contextlib
+import functools
+import math
 import multiprocessing
 import os
 import sys
@@ -37,18 +39,21 @@ def watched() -> bool:
 class Progress:
     """A tqdm bar that appears only on a terminal (``wanted`` forces it on or off)."""
 
-    def __init__(self, name: str, samples: int, log_threshold: float, *, wanted: bool | None) -> None:
+    def __init__(
+        self, name: str, samples: int, log_threshold: float, *, wanted: bool | None, deadline: float | None = None
+    ) -> None:
         self._name = name
         self._samples = samples
+        self._deadline = deadline
         self._threshold = log_threshold
         self._bar: _Bar | None = None
         self._wanted = wanted
 
     def __enter__(self) -> Self:
         if _relay is not None and self._wanted is not False:
-            self._bar = _Sender(_relay, self._name, self._samples)
+            self._bar = _Sender(_relay, self._name, self._samples, self._deadline)
         elif watched() if self._wanted is None else self._wanted:
-            self._bar = _line(self._name, self._samples)
+            self._bar = _line(self._name, self._samples, self._deadline)
         return self
 
     def __exit__(
@@ -68,17 +73,38 @@ class Progress:
             self._bar.set_postfix_str(f"evidence {log_wealth:.1f} of {self._threshold:.1f}", refresh=False)
 
 
-def _line(name: str, samples: int) -> Any:
+@functools.cache
+def _kind() -> Any:
+    """The bar; where time is a budget too, what is left of it bounds what the samples would still take."""
     from tqdm import tqdm
 
-    return tqdm(
+    class Line(tqdm):  # type: ignore[misc]  # it has no types
+        deadline: float | None = None
+
+        @property
+        def format_dict(self) -> Any:
+            values = super().format_dict
+            rate = values["rate"] or (values["n"] / values["elapsed"] if values["elapsed"] else 0.0)
+            left = (values["total"] - values["n"]) / rate if rate else math.inf
+            if self.deadline is not None:
+                left = min(left, max(self.deadline - time.monotonic(), 0.0))
+            return {**values, "left": self.format_interval(left) if math.isfinite(left) else "?"}
+
+    return Line
+
+
+def _line(name: str, samples: int, deadline: float | None) -> Any:
+    line = _kind()(
         total=samples,
         desc=name if len(name) <= 60 else f"{name[:57]}...",
         unit="",
         unit_scale=True,
         file=sys.stderr,
         leave=False,
+        bar_format="{l_bar}{bar}| {n_fmt}/{total_fmt} [{elapsed}<{left}, {rate_fmt}{postfix}]",
     )
+    line.deadline = deadline
+    return line
 
 
 _relay: Connection | None = None  # in a worker: where its progress goes
@@ -98,8 +124,9 @@ def relayed() -> bool:
 class _Sender:
     """A bar whose picture is elsewhere. Messages are dropped, never waited for: nobody's audit depends on them."""
 
-    def __init__(self, pipe: Connection, name: str, samples: int) -> None:
+    def __init__(self, pipe: Connection, name: str, samples: int, deadline: float | None) -> None:
         self._pipe = pipe
+        self._deadline = deadline
         self._name = name[:LONGEST_NAME]
         self._samples = samples
         self._drawn = 0.0
@@ -120,10 +147,12 @@ class _Sender:
         """The parent takes the line away when it has the result."""
 
     def _send(self) -> None:
-        self._next = time.monotonic() + SEND_EVERY
+        now = time.monotonic()
+        self._next = now + SEND_EVERY
+        left = None if self._deadline is None else self._deadline - now  # clocks of processes need not agree
         # Smaller than what a pipe takes in one piece, so workers need no lock, which one of them could die with.
         with contextlib.suppress(OSError):
-            self._pipe.send((self._name, self._samples, self._drawn, self._evidence))
+            self._pipe.send((self._name, self._samples, self._drawn, self._evidence, left))
 
 
 class Board:
@@ -178,12 +207,14 @@ class Board:
     def _read(self, reader: Connection) -> None:
         with contextlib.suppress(EOFError, OSError):
             while True:
-                name, samples, drawn, evidence = reader.recv()
+                name, samples, drawn, evidence, left = reader.recv()
+                deadline = None if left is None else time.monotonic() + left
                 with self._lock:
                     if self._shown and name not in self._ended:
                         if name not in self._lines:
-                            self._lines[name] = _line(name, samples)
+                            self._lines[name] = _line(name, samples, deadline)
                         line = self._lines[name]
+                        line.deadline = deadline
                         line.set_postfix_str(evidence, refresh=False)
                         line.update(drawn - line.n)
         reader.close()

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from itertools import pairwise
 
-from dpaudit.engine.crew import Crew, GaveUp, LostWorker, cannot_be_sent, received
+from dpaudit.engine.crew import Crew, GaveUp, LostWorker, cannot_be_sent
 from dpaudit.engine.sampling import (
     FEWEST_BLOCKS,
     SIGNED,
@@ -171,7 +171,7 @@ class _There:
         try:
             future = self._crew.submit(self._pieces[number], seconds)
         except Exception as error:
-            if "pickle" not in str(error):
+            if isinstance(error, LostWorker) or "pickle" not in str(error):
                 raise
             raise cannot_be_sent(error) from error
         self._flying[future] = number
@@ -182,7 +182,7 @@ class _There:
         future = self._wait()
         number = self._flying.pop(future)
         try:
-            ended = received(future)
+            ended = self._crew.received(future)
         except LostWorker as loss:
             self._losses[number] += 1
             if not self._crew.replayable:

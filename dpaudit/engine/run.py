@@ -224,7 +224,10 @@ class Run:
     def _loop(self) -> StoppedBy:
         options = self.options
         stop_at = math.inf if self.campaign.for_bound else self.log_threshold
-        with Progress(self.name, options.samples, self.log_threshold, wanted=options.progress) as progress, self.crew:
+        shown = Progress(
+            self.name, options.samples, self.log_threshold, wanted=options.progress, deadline=self.deadline
+        )
+        with shown as progress, self.crew:
             while True:
                 if self.drawn >= self.propose_at:
                     self._propose()

@@ -29,7 +29,7 @@ from dpaudit.engine.drift import log_collision, raised_share
 from dpaudit.engine.outputs import Encoded, container, digest, encode, record_keys, stack, unwrapped
 from dpaudit.engine.views import Block, RecordView, ScoreView, View
 from dpaudit.errors import DPAuditError, MechanismError
-from dpaudit.mechanism import Fresh, Mechanism, Named, Outputs, PerRelease, Plain, Raised, checked_outputs, kept
+from dpaudit.mechanism import Fresh, Mechanism, Named, Outputs, PerRelease, Plain, Raised, checked_outputs, exited, kept
 from dpaudit.values import fingerprint
 
 Counts: TypeAlias = NDArray[np.int64]
@@ -90,6 +90,8 @@ class Sampler:
                 outputs = self.mechanism.sample(data, size, rng)
             except MechanismError:
                 raise
+            except SystemExit as stop:
+                raise exited(stop) from stop
             except Exception as error:
                 raise BatchRaised(f"{type(error).__name__}: {error}") from error
         outputs = unwrapped(checked_outputs(outputs, size))
@@ -105,6 +107,8 @@ class Sampler:
             raise
         except MechanismError:
             raise  # it broke the protocol; any other error is what the caller of a release sees
+        except SystemExit as stop:
+            raise exited(stop) from stop
         except Exception as error:
             return Raised.from_exception(error)
         return kept(unwrapped(checked_outputs(outputs, 1))[0])

@@ -122,7 +122,10 @@ class TimingRun:
 
     def _loop(self) -> StoppedBy:
         options = self.options
-        with Progress(self.name, options.samples, self.log_threshold, wanted=options.progress) as progress:
+        shown = Progress(
+            self.name, options.samples, self.log_threshold, wanted=options.progress, deadline=self.deadline
+        )
+        with shown as progress:
             while True:
                 rival = next_rival(self.rivals, self.points)
                 # A turn is one call of the comparison and one of the control.

@@ -10,6 +10,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import multiprocessing
+import os
 import pickle
 import queue
 import signal
@@ -18,6 +19,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -149,6 +151,9 @@ class Workers(Executor):
         self._threads = [threading.Thread(target=self._serve, args=(lane,), daemon=True) for lane in self._lanes]
         self._closed = False
         atexit.register(self.shutdown)
+        if os.name == "posix":
+            # Else the first thread starts it, which lets Ctrl-C through again there, and so in the process born next.
+            resource_tracker.ensure_running()
         for thread in self._threads:
             thread.start()
 

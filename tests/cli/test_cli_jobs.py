@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -155,6 +156,29 @@ def test_the_board_forgets_what_ended(capfd: pytest.CaptureFixture[str]) -> None
     assert out == "a line\n"
     assert "xxx..." in err
     assert "silent" not in err
+
+
+@pytest.mark.parametrize("sent", [False, True])
+def test_time_left_is_never_more_than_the_budget_of_time(sent: bool, capfd: pytest.CaptureFixture[str]) -> None:
+    with Board(wanted=True) as board:
+        relay_to(board.pipe if sent else None)
+        try:
+            # Samples alone would take days; three of the second bar's take a second.
+            for samples, seconds in ((10**9, 20.0), (1003, 3600.0)):
+                until = time.monotonic() + seconds
+                with Progress(
+                    f"of {samples}", samples, 10.0, wanted=None if sent else True, deadline=until
+                ) as progress:
+                    for part in (500, 500):
+                        time.sleep(0.3)
+                        progress.advance(part)
+                    time.sleep(0.3)
+        finally:
+            relay_to(None)
+    lines = [line for line in capfd.readouterr().err.split("\r") if "<" in line]
+    of = {samples: [line for line in lines if f"of {samples}" in line] for samples in (10**9, 1003)}
+    assert re.search(r"<00:(1\d|20), ", of[10**9][-1]), of
+    assert "<00:00, " in of[1003][-1], of
 
 
 def test_a_full_pipe_holds_up_nobody() -> None:

@@ -6,8 +6,10 @@ import io
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +126,34 @@ def test_trouble_in_one_audit_does_not_lose_the_others(project: Any, capsys: pyt
     assert not Path("base.json").exists()
 
 
+@pytest.mark.parametrize("how", [(), ("-j", "2"), ("--workers", "2")])
+def test_leaving_the_program_is_an_error_of_that_audit(project: Any, how: tuple[str, ...]) -> None:
+    project.audits(
+        "import sys\nimport time\n",
+        "def leaves(data, size, rng):\n    sys.exit(0)\n",
+        "def late(data, size, rng):\n    time.sleep(size * 2e-6)\n"
+        "    return sys.exit(0) if size > 300 else noisy(data, size, rng)\n",
+        "def nowhere():\n    sys.exit(0)\n",
+        project.audit("at_once", "leaves"),
+        project.audit("late_one", "late", samples=200_000),
+        'odd = dpaudit.Audit(name="odd", mechanism=noisy, claim=dpaudit.PureDP(1.0), neighbours=nowhere)\n',
+        project.audit("good"),
+    )
+    code, out = project.run("run", *how)
+    assert code == 2, out
+    for name in ("at_once", "late_one"):
+        assert f"ERROR  {name}: The mechanism called sys.exit(0), which ends the program" in out
+    assert "ERROR  odd: SystemExit: 0" in out
+    assert "NO_VIOLATION_FOUND  good" in out
+
+
+def test_leaving_the_program_under_check(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    project.write("mech.py", "import sys\ndef leaves(data):\n    sys.exit(0)\n")
+    words = ("--epsilon", "1", "--rows", "integers(0, 1)", "--relation", "substitute")
+    assert project.run("check", "mech.py:leaves", *words)[0] == 2
+    assert "dpaudit: The mechanism called sys.exit(0)" in capsys.readouterr().err
+
+
 def test_one_alpha_for_the_run(project: Any) -> None:
     project.audits(*(project.audit(f"audit{k}", samples=2) for k in range(3)))
     assert '"alpha": 1e-05' in project.run("run", "--alpha", "1e-4", "--max-audits", "10", "--json")[1]
@@ -199,6 +229,20 @@ def test_workers_can_import_functions_of_audit_files(project: Any) -> None:
     code, out = project.run("run", "--workers", "2")
     assert code == 0, out
     assert project.run("run", "--workers", "2", "-j", "2")[0] == 2
+
+
+def test_nobody_at_the_address_of_a_cluster_is_told_at_once(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("distributed", reason="Dask is not installed: pip install 'dpaudit[dask]'")
+    project.audits(project.audit("a"))
+    with socket.socket() as held:  # a port at which nobody listens
+        held.bind(("127.0.0.1", 0))
+        address = f"dask:tcp://127.0.0.1:{held.getsockname()[1]}"
+        begin = time.monotonic()
+        assert project.run("run", "--executor", address)[0] == 2
+    assert time.monotonic() - begin < 10.0
+    assert re.search(
+        rf"executor='{address}' cannot be reached \(.*\): is a scheduler running there", capsys.readouterr().err
+    )
 
 
 def test_check(project: Any) -> None:

@@ -9,9 +9,11 @@ import multiprocessing
 import os
 import pickle
 import re
+import subprocess
 import sys
 import threading
 import time
+import types
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
@@ -350,6 +352,39 @@ def test_a_killed_worker_ends_the_audit_where_draws_cannot_be_repeated(
     assert any("A worker was lost" in message for message in result.messages)
 
 
+@pytest.mark.parametrize("by_value", [True, False])
+def test_a_lambda_outlives_a_pool_that_pickles_by_value(
+    by_value: bool, there: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loky = pytest.importorskip("joblib.externals.loky", reason="joblib is not installed")
+
+    def missing(name: str) -> Any:
+        raise ImportError(name)
+
+    quiet, deadly = there.Waits(), there.DiesOnce(tmp_path / "died")
+    undisturbed = plain(audit(dpaudit.batched(lambda *call: quiet.sample(*call)), name="same"))
+    if not by_value:
+        monkeypatch.setattr(crew, "importlib", types.SimpleNamespace(import_module=missing))
+    with loky.ProcessPoolExecutor(2) as pool:
+        result = audit(dpaudit.batched(lambda *call: deadly.sample(*call)), executor=pool, name="same")
+    assert (tmp_path / "died").exists()
+    if by_value:
+        assert plain(result) == undisturbed
+    else:
+        assert (result.verdict, result.stopped_by) == (Verdict.INCONCLUSIVE, StoppedBy.LOST_WORKER)
+        assert any("cannot be sent to processes that would take over" in message for message in result.messages)
+
+
+def test_only_what_happened_to_a_lost_worker_is_told(there: Any, tmp_path: Path) -> None:
+    loky = pytest.importorskip("joblib.externals.loky", reason="joblib is not installed")
+    with loky.ProcessPoolExecutor(2) as pool:
+        result = audit(there.OwnEntropyDiesOnce(tmp_path / "died"), executor=pool)
+    assert result.stopped_by is StoppedBy.LOST_WORKER
+    (told,) = [message for message in result.messages if "A worker was lost" in message]
+    assert re.match(r"A worker was lost \(A worker process managed by the executor was unexpectedly terminated; ", told)
+    assert "\n" not in told
+
+
 def test_draws_that_differ_from_process_to_process_are_not_repeated(
     there: Any, workers: Workers, tmp_path: Path
 ) -> None:
@@ -497,3 +532,32 @@ def test_processes_are_gone_in_the_end() -> None:
     assert not pids & {child.pid for child in multiprocessing.active_children()}
     with pytest.raises(RuntimeError, match="after shutdown"):
         executor.submit(os.getpid)
+
+
+BORN = """
+import signal
+from pathlib import Path
+from dpaudit.engine.workers import Workers
+
+class Seen(Workers):
+    def _start(self, pipe):
+        process = super()._start(pipe)
+        status = Path(f"/proc/{process.pid}/status").read_text()  # long before it has imported anything
+        blocked = int(status.split("SigBlk:")[1].split()[0], 16)
+        print(bool(blocked >> signal.SIGINT - 1 & 1), flush=True)
+        return process
+
+if __name__ == "__main__":
+    with Seen(3) as workers:
+        print(workers.submit(pow, 2, 5).result())
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="there is no /proc here")
+def test_control_c_while_processes_start_reaches_none_of_them(tmp_path: Path) -> None:
+    """In a process of its own, where nothing has started the resource tracker before."""
+    (tmp_path / "born.py").write_text(BORN)
+    environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    run = [sys.executable, str(tmp_path / "born.py")]
+    out = subprocess.run(run, env=environ, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert sorted(out.split()) == ["32", "True", "True", "True"]

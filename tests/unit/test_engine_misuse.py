@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -47,9 +48,12 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "power 1": ({"power": 1.0}, r"power=1.0 must exceed 1"),
     "until": ({"until": "forever"}, r"until='forever' must be one of 'violation', 'budget'"),
     "channel misspelt": ({"channel": "values"}, r"channel='values' must be one of .*Did you mean 'value'"),
-    "channel of another type": ({"channel": 3}, r"channel=3 must be"),
+    "channel of another type": ({"channel": 3}, r"channel=3 must be one of 'value', 'representation', 'timing'\."),
     "executor by name": ({"executor": "threads"}, r"executor='threads' must"),
     "executor by number": ({"executor": 4}, r"executor=4 must"),
+    "executor as class": ({"executor": ThreadPoolExecutor}, r"executor=.* is a class; .*ThreadPoolExecutor\(2\)"),
+    "on_round as number": ({"on_round": 3}, r"on_round=3 must be a function of \(samples, log_wealth\)"),
+    "name as number": ({"name": 3}, r"name=3 must be text"),
     "shrink as text": ({"shrink": "no"}, r"shrink='no' must be"),
     "boosted as text": ({"boosted": "no"}, r"boosted='no' must be"),
     "progress as text": ({"progress": "yes"}, r"progress='yes' must be"),
@@ -69,7 +73,15 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "claim as number": (lambda: run(claim=1.0), r"claim=1.0 must be a claim such as dpaudit.PureDP"),
     "claim as class": (lambda: run(claim=PureDP), r"claim=.*PureDP.* must be a claim"),
     "claim as text": (lambda: run(claim="pure"), r"claim='pure' must be a claim"),
-    "swapped arguments": (lambda: dpaudit.audit(PureDP(1.0), MECHANISM, PAIR), r"(claim|mechanism)=.* must"),
+    "swapped arguments": (lambda: dpaudit.audit(PureDP(1.0), MECHANISM, PAIR), r"mechanism=PureDP.* are swapped"),
+    "claim and neighbours swapped": (
+        lambda: dpaudit.audit(MECHANISM, PAIR, PureDP(1.0)),
+        r"claim=\[\(\[\], \[1\]\)\], neighbours=PureDP.* order audit\(mechanism, claim, neighbours\)",
+    ),
+    "an Audit without a name": (
+        lambda: dpaudit.Audit(name=3, mechanism=MECHANISM, claim=PureDP(1.0), neighbours=PAIR),
+        r"name=3 must be text",
+    ),
     "epsilon as text": (lambda: PureDP("1"), r"epsilon='1' must be a number"),
     "epsilon negative": (lambda: PureDP(-1.0), r"epsilon=-1.0 .*did you mean PureDP\(1.0\)"),
     "epsilon zero": (lambda: PureDP(0), r"epsilon=0 must be positive"),
@@ -89,6 +101,11 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "name without colon": (lambda: run(mechanism="laplace"), r"mechanism='laplace' must look like"),
     "unknown module": (lambda: run(mechanism="no_such:make"), r"mechanism='no_such:make': cannot import"),
     "misspelt factory": (lambda: run(mechanism="math:sqr"), r"math has no 'sqr'.*Did you mean 'sqrt'"),
+    "the mechanism's own name": (
+        lambda: run(mechanism=f"{__name__}:fine"),
+        r"mechanism='.*:fine': fine\(\) raised TypeError: .*without arguments that makes the mechanism, .*return fine",
+    ),
+    "a factory that leaves": (lambda: run(mechanism="sys:exit"), r"mechanism='sys:exit': exit\(\) raised SystemExit"),
     "expectation": (
         lambda: dpaudit.Audit(name="a", mechanism=MECHANISM, claim=PureDP(1.0), neighbours=PAIR, expect="VIOLATED"),
         r"expect='VIOLATED' must be one of .*Did you mean 'VIOLATION'",

@@ -232,9 +232,20 @@ def test_one_release_that_raises_is_an_output_and_many_are_none() -> None:
 
 
 def test_control_c_is_never_an_output() -> None:
-    for error in (KeyboardInterrupt(), SystemExit(), GeneratorExit()):
+    for error in (KeyboardInterrupt(), GeneratorExit()):
         with pytest.raises(type(error)):
             Sampler(as_mechanism(Countdown(1, error))).draw([], 1, seed_child(0, 1))
+
+
+@pytest.mark.parametrize("wrap", [as_mechanism, dpaudit.batched, lambda leaves: dpaudit.fresh(lambda: leaves)])
+@pytest.mark.parametrize("timeout", [None, 5.0])
+@pytest.mark.parametrize("size", [1, 3])
+def test_leaving_the_program_is_a_broken_protocol(wrap: Any, timeout: float | None, size: int) -> None:
+    def leaves(data: Any, *more: Any) -> Any:
+        raise SystemExit(0)
+
+    with pytest.raises(dpaudit.MechanismError, match=r"called sys\.exit\(0\)"):
+        Sampler(wrap(leaves), timeout=timeout).draw([], size, seed_child(0, 1))
 
 
 def test_data_with_a_method_draw_are_data() -> None:

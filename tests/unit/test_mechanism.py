@@ -103,13 +103,35 @@ def test_per_release_turns_exceptions_into_outputs():
     assert per_release(release).sample([], 0, rng()) == []
 
 
-@pytest.mark.parametrize("stop", [KeyboardInterrupt, SystemExit])
-def test_interrupts_are_no_outputs(stop):
+def test_interrupts_are_no_outputs():
     def release(data, rng):
-        raise stop
+        raise KeyboardInterrupt
 
-    with pytest.raises(stop):
+    with pytest.raises(KeyboardInterrupt):
         per_release(release).sample([], 1, rng())
+
+
+def leaves(data, *more):
+    sys.exit(0)
+
+
+def yields_then_leaves(data):
+    yield 1
+    sys.exit()
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "call"),
+    [
+        (as_mechanism(leaves), r"sys\.exit\(0\)"),
+        (per_release(leaves), r"sys\.exit\(0\)"),
+        (fresh(lambda: leaves), r"sys\.exit\(0\)"),
+        (as_mechanism(yields_then_leaves), r"sys\.exit\(\)"),
+    ],
+)
+def test_leaving_the_program_is_an_error(mechanism, call):
+    with pytest.raises(MechanismError, match=rf"called {call}.*raise an exception"):
+        mechanism.sample([], 1, rng())
 
 
 def test_fresh_forgets_between_releases():
