@@ -748,6 +748,20 @@ def test_what_cannot_be_written_down_is_a_marked_placeholder() -> None:
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode != 0
     assert "Traceback" not in done.stderr  # it says what is missing instead
+    assert "Fill in the mechanism " in done.stderr
+    assert "<lambda> cannot be imported by name: put it here" in script
+
+
+def test_a_class_without_a_repr_is_told_to_have_one(module: Callable[[str, str], str]) -> None:
+    module("audited_class", "class Tells:\n    def sample(self, data, size, rng):\n        return [len(data)] * size\n")
+    mechanism = __import__("audited_class").Tells()
+    result = audit(mechanism)
+    assert result.witness is not None
+    script = result.witness.script()
+    compile(script, "script", "exec")
+    assert "the mechanism is of audited_class.Tells, whose repr does not make it again" in script
+    assert "give the class a repr that makes it again, e.g. a dataclass" in script
+    assert "placeholder('the mechanism audited_class.Tells')" in script
 
 
 def test_importable_objects_need_no_placeholder() -> None:
