@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import functools
 import importlib
+import inspect
 import itertools
 import random
 import re
@@ -259,6 +260,49 @@ def checked_outputs(outputs: Outputs, size: int) -> Outputs:
     if count != size:
         raise MechanismError(f"The mechanism returned {count} outputs for size={size}; it must return exactly {size}.")
     return outputs
+
+
+_CALLS = {
+    1: ("f(data)", "pass it as it is"),
+    2: ("f(data, rng)", "wrap it: dpaudit.per_release({name})"),
+    3: ("f(data, size, rng)", "wrap it: dpaudit.batched({name})"),
+}
+
+
+def called_otherwise(mechanism: Any) -> str:
+    """How a function wants to be called, where it is not how it was; else the empty string.
+
+    >>> called_otherwise(as_mechanism(lambda data, rng: rng.random()))
+    'f was called as f(data). Is it f(data, rng)? Then wrap it: dpaudit.per_release(f).'
+    """
+    match mechanism:
+        case Plain():
+            arguments = 1
+        case PerRelease():
+            arguments = 2
+        case Batched():
+            arguments = 3
+        case _:
+            return ""
+    function = mechanism.__wrapped__
+    name = getattr(function, "__name__", "")
+    name = name if name.isidentifier() else "f"
+    fitting = [count for count in range(4) if _takes(function, count)]
+    if not fitting or arguments in fitting:
+        return ""
+    told = f"{name} was called as {_CALLS[arguments][0]}. "
+    if fitting == [0]:
+        return told + f"It takes no arguments: if it makes the mechanism, wrap it: dpaudit.fresh({name})."
+    call, remedy = _CALLS[max(fitting)]
+    return told + f"Is it {call}? Then {remedy.format(name=name)}."
+
+
+def _takes(function: Callable[..., Any], count: int) -> bool:
+    try:
+        inspect.signature(function).bind(*range(count))
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 # Threads would seed and restore the global generators under each other's feet, and replay noise.

@@ -27,6 +27,7 @@ from dpaudit.claims import ApproxDP, Claim, PureDP, Verdict
 from dpaudit.collect import Collected, collect, load_target
 from dpaudit.config import Settings
 from dpaudit.engine.audit import Audit
+from dpaudit.engine.crew import CannotBeSent
 from dpaudit.engine.progress import Board, relay_to, relayed
 from dpaudit.engine.result import Result, StoppedBy
 from dpaudit.engine.workers import Workers
@@ -191,11 +192,7 @@ def _run_all(
                     raise KeyboardInterrupt
     except KeyboardInterrupt:
         interrupted = True
-        print(
-            f"Interrupted: {len(entries)} of {len(plan.items)} audits have results, which are kept; "
-            "`dpaudit run --resume` goes on from there.",
-            file=sys.stderr,
-        )
+        print(_after_interrupt(len(entries), len(plan.items)), file=sys.stderr)
     document = Document(entries=sorted_entries(entries), complete=not (interrupted or troubles))
     for entry in document.entries:
         if not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE):
@@ -204,6 +201,13 @@ def _run_all(
     if troubles:
         say(f"{troubles} of {len(plan.items)} audits could not be run.")
     return document, troubles, interrupted
+
+
+def _after_interrupt(results: int, audits: int) -> str:
+    if not results:
+        return f"Interrupted before any of {audits} audits had a result." if audits > 1 else "Interrupted: no result."
+    kept = f"Interrupted: {results} of {audits} audits have results, which are kept"
+    return f"{kept}." if results == audits else f"{kept}; `dpaudit run --resume` goes on from there."
 
 
 def _with_earlier(plan: Plan, results: Iterator[Outcome]) -> Iterator[Outcome]:
@@ -253,6 +257,8 @@ def entry_of(item: Collected, result: Result, root: Path) -> Entry:
 
 def _trouble(error: BaseException) -> str:
     """What went wrong, in a line; what nobody foresaw also with its traceback, on stderr."""
+    if isinstance(error, CannotBeSent):
+        return f"{error} On the command line, -j N sends no mechanism and --executor dask:ADDRESS sends lambdas too."
     if isinstance(error, DPAuditError):
         return str(error)
     if isinstance(error, BrokenExecutor):
@@ -358,6 +364,15 @@ def _side_by_side(plan: Plan, jobs: int) -> Iterator[Outcome]:
             for future in futures:
                 future.cancel()
             # Ctrl-C reached the workers too: they end with what they have, or are ended.
+            running = sum(not future.done() for future in futures)
+            if running:
+                with board.aside():
+                    print(
+                        f"Interrupted; waiting up to {GRACE:.0f} s for {running} audit{'s' * (running > 1)} "
+                        "(Ctrl-C again to stop now).",
+                        file=sys.stderr,
+                        flush=True,
+                    )
             wait(futures, timeout=GRACE)
             for future in futures.keys() - told:
                 if future.done() and not future.cancelled() and future.exception() is None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dpaudit.claims import Claim, Verdict
@@ -15,6 +16,7 @@ from dpaudit.engine.timing import TimingRun
 from dpaudit.errors import Inconclusive, InvalidArgument, PrivacyViolation
 from dpaudit.neighbours import Neighbours, fixed
 from dpaudit.validation import check_choice, shorten
+from dpaudit.values import fingerprint
 
 
 def audit(
@@ -82,7 +84,10 @@ def audit(
         check_choice(sorted(Options.__dataclass_fields__), option=unknown[0])
     chosen = Options(**options)
     run = TimingRun if chosen.channel is Channel.TIMING else Run
-    return run(mechanism, claim, as_neighbours(neighbours), chosen, name or name_of(mechanism)).result()
+    close = as_neighbours(neighbours)
+    equal = _equal_pairs(close)
+    result = run(mechanism, claim, close, chosen, name or name_of(mechanism)).result()
+    return replace(result, messages=(*result.messages, equal)) if equal else result
 
 
 def assert_private(
@@ -165,6 +170,32 @@ def check_name(name: Any) -> None:
     """A name is text, or None where it is taken from the mechanism."""
     if name is not None and not isinstance(name, str):
         raise InvalidArgument(f"name={shorten(name)} must be text (str), under which the result is reported.")
+
+
+def _equal_pairs(neighbours: Neighbours) -> str:
+    """What is to be said about given pairs of a data set and itself, which can show nothing."""
+    given = neighbours.corners() if neighbours.named else []
+    equal = [pair for pair in given if _same(pair.data, pair.neighbour)]
+    if not equal:
+        return ""
+    if len(equal) == len(given):
+        raise InvalidArgument(
+            f"neighbours={shorten([tuple(pair) for pair in given])}: both data sets are the same, which can show nothing. "
+            "Give pairs that differ, such as [([], [1])]."
+        )
+    return (
+        f"{len(equal)} of {len(given)} pairs, such as {shorten(tuple(equal[0]))}, are a data set and itself, which can show "
+        "nothing; leave them out."
+    )
+
+
+def _same(data: Any, neighbour: Any) -> bool:
+    if fingerprint(data) != fingerprint(neighbour):
+        return False
+    try:  # a fingerprint may be a shortened repr, of a table of another library
+        return pickle.dumps(data) == pickle.dumps(neighbour)
+    except Exception:
+        return False
 
 
 def _is_pair(value: Any) -> bool:

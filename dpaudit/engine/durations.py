@@ -13,7 +13,7 @@ from dpaudit.claims import Claim
 from dpaudit.engine.clock import Times
 from dpaudit.engine.evidence import Points
 from dpaudit.engine.result import Witness
-from dpaudit.engine.script import PLACEHOLDER, importable
+from dpaudit.engine.script import PLACEHOLDER, full_name, importable, unwritten
 from dpaudit.engine.shrink import frequency, literal
 from dpaudit.neighbours import Pair
 from dpaudit.values import source
@@ -149,7 +149,7 @@ def timing_witness(
     others = hits[1] / sides[1].size
     shown = 0.0 if share <= 0.0 else math.log(share / others) if others else math.inf
     imports, expression = importable(origin)
-    missing = [] if expression else ["the mechanism cannot be imported by name: put it here"]
+    missing = [] if expression else [unwritten(origin)]
     known = data_literal and neighbour_literal
     if not known:
         missing.append("the data have no literal form: rebuild them here")
@@ -162,7 +162,7 @@ def timing_witness(
         claim=repr(claim),
         event=event,
         imports=("import pandas as pd\n" if "pd." in data + neighbour else "") + imports + "\n" + note,
-        mechanism=expression or "placeholder('the mechanism')",
+        mechanism=expression or f"placeholder({f'the mechanism {full_name(origin)}'!r})",
         data=data if known else "placeholder('the data')",
         neighbour=neighbour if known else "placeholder('the data')",
         expression=event.code,

@@ -483,8 +483,9 @@ class Run:
         if shown.refuted:
             if self.watch.constant:
                 self._tell(
-                    "Every release on the same data gave the same output: the mechanism is deterministic, or remembers its "
-                    "first answer. If it keeps state by design, audit dpaudit.fresh(make), which makes a new one each time."
+                    "Every release on the same data gave the same output: the mechanism is deterministic, sets a fixed seed in "
+                    "every call (np.random.seed, default_rng(0)), or remembers its first answer. If it keeps state by design, "
+                    "audit dpaudit.fresh(make), which makes a new one each time."
                 )
             if self.options.channel is Channel.REPRESENTATION:
                 self._tell(NO_FLOATS if self._lacks_floats() else MEANING)

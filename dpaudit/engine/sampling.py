@@ -29,7 +29,19 @@ from dpaudit.engine.drift import log_collision, raised_share
 from dpaudit.engine.outputs import Encoded, container, digest, encode, record_keys, stack, unwrapped
 from dpaudit.engine.views import Block, RecordView, ScoreView, View
 from dpaudit.errors import DPAuditError, MechanismError
-from dpaudit.mechanism import Fresh, Mechanism, Named, Outputs, PerRelease, Plain, Raised, checked_outputs, exited, kept
+from dpaudit.mechanism import (
+    Fresh,
+    Mechanism,
+    Named,
+    Outputs,
+    PerRelease,
+    Plain,
+    Raised,
+    called_otherwise,
+    checked_outputs,
+    exited,
+    kept,
+)
 from dpaudit.values import fingerprint
 
 Counts: TypeAlias = NDArray[np.int64]
@@ -475,8 +487,9 @@ def traceback_of(mechanism: Mechanism, data: Any, seed: np.random.SeedSequence) 
                 mechanism.release(data, rng)
             case _:
                 mechanism.sample(data, 1, rng)
-    except Exception:
-        return traceback.format_exc()
+    except Exception as error:
+        told = called_otherwise(mechanism) if isinstance(error, TypeError) else ""
+        return traceback.format_exc() + (f"\n{told}" if told else "")
     return "(and did not raise when called once more)"
 
 
@@ -499,7 +512,10 @@ _UNLIMITED = nullcontext()
 @contextmanager
 def _alarm(seconds: float, size: int) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not hasattr(signal, "setitimer"):
-        raise MechanismError("timeout= needs the main thread of a Unix process; run the audit there, or leave it out.")
+        raise MechanismError(
+            "timeout= needs the main thread of a Unix process: workers that are threads (ThreadPoolExecutor, Dask) cannot be "
+            "interrupted. Use processes, such as ProcessPoolExecutor(2), run the audit in the main thread, or leave it out."
+        )
 
     def expire(number: int, frame: FrameType | None) -> None:
         del number, frame

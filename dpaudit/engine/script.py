@@ -60,7 +60,7 @@ def script(witness: Witness, claim: Claim, definitions: str, origin: Any, *, one
     imports, expression = importable(origin)
     missing: list[str] = []
     if not expression:
-        missing.append("the mechanism cannot be imported by name: put it here")
+        missing.append(unwritten(origin))
     if not witness.literal:
         missing.append("the data have no literal form: rebuild them here")
     if not witness.event_code:
@@ -74,7 +74,7 @@ def script(witness: Witness, claim: Claim, definitions: str, origin: Any, *, one
         claim=repr(claim),
         event=witness.event.replace("\\", "\\\\").replace('"', "'"),
         imports=("import pandas as pd\n" if "pd." in witness.data + witness.neighbour else "") + imports + "\n" + note,
-        mechanism=expression or "placeholder('the mechanism')",
+        mechanism=expression or f"placeholder({f'the mechanism {full_name(origin)}'!r})",
         data=witness.data if witness.literal else f"placeholder('the data')  # {_one_line(witness.data)}",
         neighbour=witness.neighbour
         if witness.literal
@@ -86,6 +86,28 @@ def script(witness: Witness, claim: Claim, definitions: str, origin: Any, *, one
         seed=witness.seed,
     )
     return replace(witness, script_text=text)
+
+
+def full_name(origin: Any) -> str:
+    """What a mechanism that cannot be written down is called, in one line: its own name, or that of its class."""
+    named = _function_or_class(origin)
+    return _one_line(f"{getattr(named, '__module__', None)}.{named.__qualname__}")
+
+
+def unwritten(origin: Any) -> str:
+    """Why a mechanism cannot be written down, and what to do about it."""
+    named = _function_or_class(origin)
+    if isinstance(named, type) and named.__module__ != "__main__" and _found(named.__module__, named.__qualname__):
+        return (
+            f"the mechanism is of {full_name(origin)}, whose repr does not make it again: put it here, or give the class a repr "
+            "that makes it again, e.g. a dataclass"
+        )
+    return f"the mechanism {full_name(origin)} cannot be imported by name: put it here"
+
+
+def _function_or_class(origin: Any) -> Any:
+    inner = getattr(origin, "__wrapped__", origin)
+    return inner if isinstance(getattr(inner, "__qualname__", None), str) else type(inner)
 
 
 def _one_line(text: str) -> str:

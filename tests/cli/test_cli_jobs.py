@@ -132,9 +132,38 @@ def test_an_interrupt_keeps_what_every_audit_has(project: Any) -> None:
     os.killpg(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
-    assert b"Interrupted: 2 of 2 audits have results" in err
+    assert b"Interrupted; waiting up to 5 s for 2 audits (Ctrl-C again to stop now).\n" in err
+    assert b"Interrupted: 2 of 2 audits have results, which are kept.\n" in err
     document = json.loads((project.root / "results.json").read_text())
     assert [audit["result"]["stopped_by"] for audit in document["audits"]] == ["interrupt"] * 2
+
+
+def test_an_early_interrupt_is_answered_at_once_and_a_second_one_ends_the_wait(project: Any) -> None:
+    project.audits(
+        "import pathlib\nimport time\n",
+        "def stuck(data, size, rng):\n    pathlib.Path('begun').touch()\n"
+        "    while True:\n        try:\n            time.sleep(60)\n        except KeyboardInterrupt:\n            pass\n",
+        *(project.audit(name, "stuck") for name in ("one", "two")),
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "dpaudit", "run", "-j", "2"],
+        cwd=project.root,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    until = time.monotonic() + 60.0
+    while not (project.root / "begun").exists() and time.monotonic() < until:
+        time.sleep(0.05)
+    os.killpg(process.pid, signal.SIGINT)
+    assert process.stderr is not None
+    assert process.stderr.readline() == b"Interrupted; waiting up to 5 s for 2 audits (Ctrl-C again to stop now).\n"
+    begin = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert time.monotonic() - begin < 4.0
+    assert process.returncode == 130
+    assert b"Interrupted before any of 2 audits had a result.\n" in err
 
 
 def test_the_board_forgets_what_ended(capfd: pytest.CaptureFixture[str]) -> None:

@@ -182,7 +182,7 @@ def test_ctrl_c_keeps_what_there_is(
     )
     code, out = project.run("run", "--output", "results.json", "--save-baseline", "base.json")
     assert code == 130
-    assert "Interrupted: 2 of 3 audits have results, which are kept" in capsys.readouterr().err
+    assert "2 of 3 audits have results, which are kept; `dpaudit run --resume` goes on" in capsys.readouterr().err
     document = json.loads(Path("results.json").read_text())
     assert [audit["result"]["stopped_by"] for audit in document["audits"]] == ["samples", StoppedBy.INTERRUPT.value]
     assert document["complete"] is False
@@ -229,6 +229,20 @@ def test_workers_can_import_functions_of_audit_files(project: Any) -> None:
     code, out = project.run("run", "--workers", "2")
     assert code == 0, out
     assert project.run("run", "--workers", "2", "-j", "2")[0] == 2
+
+
+def test_a_lambda_under_workers_names_the_ways_out(project: Any) -> None:
+    project.audits(
+        "import time\n",
+        project.audit(
+            "a", "lambda data, size, rng: [time.sleep(size * 2e-6), noisy(data, size, rng)][1]", samples=100_000
+        ),
+    )
+    code, out = project.run("run", "--workers", "2")
+    assert code == 2
+    assert re.search(r"ERROR  a: .*cannot be sent.* On the command line, -j N .* --executor dask:ADDRESS", out), out
+    code, out = project.run("run", "-j", "2")
+    assert code == 0, out
 
 
 def test_nobody_at_the_address_of_a_cluster_is_told_at_once(project: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -93,6 +93,14 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: run(where=([], [1])),
         r"neighbours=\(\[\], \[1\]\) must be a list of pairs; did you mean",
     ),
+    "only itself for a neighbour": (
+        lambda: run(where=[([], [])]),
+        r"neighbours=\[\(\[\], \[\]\)\]: both data sets are the same",
+    ),
+    "a time-out of threads": (
+        lambda: run(timeout=1.0, executor=ThreadPoolExecutor(1)),
+        r"timeout=1.0 needs workers that are processes.*threads cannot be interrupted",
+    ),
     "triples": (lambda: run(where=[(1, 2, 3)]), r"pairs\[0\]=\(1, 2, 3\) must be a pair"),
     "a strategy": (lambda: run(where=st.integers()), r"neighbours=integers\(\) must come from dpaudit.neighbours"),
     "nothing": (lambda: run(where=None), r"neighbours=None must come from dpaudit.neighbours"),
@@ -128,6 +136,44 @@ def test_calls(name: str) -> None:
     call, message = CALLS[name]
     with pytest.raises(InvalidArgument, match=message):
         call()
+
+
+def test_some_pairs_of_a_data_set_and_itself_are_told() -> None:
+    told = run(where=[([], []), ([], [1])]).messages
+    assert any("1 of 2 pairs, such as ([], []), are a data set and itself" in message for message in told)
+    assert not any("itself" in message for message in run().messages)
+
+
+WRONG_CALLS: dict[str, tuple[Any, str]] = {
+    "(data, rng), bare": (
+        lambda data, rng: 0,
+        r"called as f\(data\)\. Is it f\(data, rng\)\? Then wrap it: dpaudit\.per_release\(",
+    ),
+    "(data, size, rng), bare": (fine, r"Is it f\(data, size, rng\)\? Then wrap it: dpaudit\.batched\(fine\)"),
+    "(), bare": (lambda: fine, r"It takes no arguments: if it makes the mechanism, wrap it: dpaudit\.fresh\("),
+    "(data), batched": (
+        dpaudit.batched(len),
+        r"called as f\(data, size, rng\)\. Is it f\(data\)\? Then pass it as it is",
+    ),
+    "(data, size, rng), per release": (
+        dpaudit.per_release(fine),
+        r"called as f\(data, rng\)\. .*dpaudit\.batched\(fine\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG_CALLS)
+@pytest.mark.parametrize("samples", [600, 6000])
+def test_functions_that_want_other_arguments(name: str, samples: int) -> None:
+    mechanism, message = WRONG_CALLS[name]
+    with pytest.raises(MechanismError, match=message):
+        run(mechanism, samples=samples)
+
+
+def test_a_type_error_of_the_mechanism_is_not_taken_for_a_wrong_call() -> None:
+    with pytest.raises(MechanismError, match="can only concatenate") as caught:
+        run(lambda data: data + 1)
+    assert "called as" not in str(caught.value)
 
 
 def test_a_claim_for_another_relation() -> None:

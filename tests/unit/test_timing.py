@@ -336,7 +336,7 @@ def test_a_violation_is_an_ordinary_result(tmp_path):
     assert Document.from_json(document.to_json()) == document
     script = witness.script()
     compile(script, "script", "exec")
-    filled = script.replace("placeholder('the mechanism')", "dpaudit.per_release(spin)")
+    filled = script.replace(f"placeholder('the mechanism {__name__}.spin')", "dpaudit.per_release(spin)")
     assert filled != script or "spin" in script
     path = tmp_path / "again.py"
     helper = (
