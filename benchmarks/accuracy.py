@@ -61,7 +61,7 @@ VIOLATIONS = [
 
 def corrected(*, quick: bool, workers: int) -> Iterator[Check]:
     """Every form that is expected to hold; the forms of a theorem share laws, and therefore a process."""
-    # Processes that each start a thread a core wait for one another: half of the time, where the cores are taken.
+    # Processes that each start a thread a core wait for one another, the more so where others use the cores too.
     with patch.dict(os.environ, OPENBLAS_NUM_THREADS="1"), mapper(workers) as spread:
         for checks in spread(holding, [(theorem.name, quick) for theorem in THEOREMS]):
             yield from checks

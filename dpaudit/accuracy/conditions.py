@@ -135,7 +135,7 @@ def check(**named: ArrayLike | float) -> None:
     """Refuse any value outside the range of its symbol; arrays are checked entry by entry."""
     for name, value in named.items():
         symbol = SYMBOLS[name]
-        # Sweeps check millions of plain numbers, which numpy takes fifty times as long over.
+        # Sweeps check millions of plain numbers, which as arrays take about a hundred times as long.
         if isinstance(value, int | float) and _fits(symbol, value):
             continue
         try:
