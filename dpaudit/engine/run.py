@@ -13,15 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit._hypothesis import noticed_interrupts, passed, until
 from dpaudit.claims import Claim, Verdict
 from dpaudit.engine.crew import Crew, LostWorker
 from dpaudit.engine.drift import Drift, Replays, Watch
 from dpaudit.engine.evidence import Points
 from dpaudit.engine.family import LARGEST_EPSILON, claim_delta, claimed_epsilon, points_of
 from dpaudit.engine.learning import Builder, Settled, build_views
-from dpaudit.engine.options import Options
+from dpaudit.engine.options import Options, slow_pairs
 from dpaudit.engine.outputs import encode, same_to_each
-from dpaudit.engine.power import HEADLINE, detectable_epsilon
+from dpaudit.engine.power import HEADLINE, MASSES, detectable_epsilon
 from dpaudit.engine.progress import Progress
 from dpaudit.engine.representation import MEANING, NO_FLOATS, all_whole, any_float, build_bit_views
 from dpaudit.engine.result import Channel, Result, StoppedBy, Witness, as_plain
@@ -58,6 +59,7 @@ FIRST_PROPOSALS = 20_000  # samples after which promising pairs are edited,
 PROPOSE_EVERY = 1.7  # again at every multiple by this factor,
 PROPOSALS = 3  # so many at a time
 FROM_ZERO = 0.1  # what must be detectable where the claim is epsilon = 0
+INTERRUPTED = "Interrupted; this is the result so far."
 IMPATIENCE = 5  # interrupts of a conclusion that takes milliseconds, after which there is none
 TYPES_NUMBER = 6_000_000  # names a seed
 LAST_ROUND = 0.8  # of what is left; a round as large takes the rest too
@@ -124,7 +126,11 @@ class Run:
 
     def result(self) -> Result:
         """Run the audit."""
-        pairs, complete = self._pool()
+        try:
+            with noticed_interrupts():
+                pairs, complete = self._pool()
+        except KeyboardInterrupt:
+            return self._nothing_drawn()
         self.prints = {id(pair): fingerprint(tuple(pair)) for pair in pairs}
         self._start(pairs, complete)
         try:
@@ -135,6 +141,21 @@ class Run:
             with suppress(KeyboardInterrupt):
                 return self._conclude(self._cut_short(KeyboardInterrupt()))
         raise KeyboardInterrupt
+
+    def _nothing_drawn(self) -> Result:
+        return Result.of_nothing(
+            masses=MASSES,
+            name=self.name,
+            claim=self.claim,
+            delta=claim_delta(self.claim),
+            alpha=self.options.alpha,
+            seconds=time.monotonic() - self.started,
+            channel=self.options.channel,
+            relation=self.neighbours.relation,
+            seed=self.entropy,
+            threshold=self.log_threshold,
+            messages=(*self.messages, INTERRUPTED),
+        )
 
     def _draw(self, pairs: Sequence[Pair], complete: bool) -> StoppedBy:
         try:
@@ -167,16 +188,24 @@ class Run:
 
     def _pool(self) -> tuple[list[Pair], bool]:
         wanted = max(1, min(self.options.pairs, self.options.samples // MEANT_FOR_A_PAIR))
-        pairs = self.neighbours.pool(wanted, seed=self.entropy % 2**32)
+        deadline = self.options.pool_deadline(self.started)
+        pairs = self.neighbours.pool(wanted, seed=self.entropy % 2**32, deadline=deadline)
         if not pairs:
             raise InvalidArgument(f"neighbours={self.neighbours!r} yields no pair; widen its strategy.")
+        editable = False
+        if len(pairs) == wanted and not passed(deadline):
+            with until(deadline):
+                editable = bool(self.neighbours.edits(pairs[0], np.random.default_rng(0), 1))
+        if passed(deadline) and not self.neighbours.named:
+            self.messages.append(slow_pairs(len(pairs), wanted, self.options.seconds))
+            return pairs, True
         corners = {fingerprint(tuple(pair)) for pair in self.neighbours.corners()}
         tried = sum(fingerprint(tuple(pair)) in corners for pair in pairs)
         if len(corners) > tried:
             self.messages.append(
                 f"Of {len(corners)} corner pairs only {tried} were tried; raise pairs= or samples= for all."
             )
-        return pairs, len(pairs) < wanted or not self.neighbours.edits(pairs[0], np.random.default_rng(0), 1)
+        return pairs, not editable
 
     def _start(self, pairs: Sequence[Pair], complete: bool) -> None:
         self.campaign = Campaign(
@@ -349,7 +378,7 @@ class Run:
     def _cut_short(self, cause: BaseException) -> StoppedBy:
         match cause:
             case KeyboardInterrupt():
-                self._tell("Interrupted; this is the result so far.")
+                self._tell(INTERRUPTED)
                 return StoppedBy.INTERRUPT
             case TimedOut():
                 pair = (self.sampled or self.campaign.candidates[0]).pair  # the probe is on the first one
