@@ -128,7 +128,7 @@ class Learner:
         if self.wanted() and len(settled.learn[0]):
             self._kept.append(settled.learn)
             self._rows += len(settled.learn[0])
-        if last and self.views:
+        if last:
             return records
         if self.seen >= self._rebuild_at and self._kept and (self._rows >= self._rebuild_at or not self.views):
             if self._all_told():

@@ -116,6 +116,7 @@ class Run:
         self.best_lower = 0.0
         self.drawn = 0
         self.seconds_drawing = 0.0
+        self.seconds_of_first_build = 0.0  # of a pair's views, the longest
         self.raised_in_probe = 0.0
         self.messages: list[str] = []
         self.reproducible = False
@@ -360,8 +361,10 @@ class Run:
         records = candidate.learner.settle(
             Settled(merged.counts, merged.learn, merged.repeats),
             merged.size,
-            last=self._out_of_time(candidate.learner.seconds_to_build),
+            last=self._out_of_time(candidate.learner.seconds_to_build or self.seconds_of_first_build),
         )
+        if candidate.rounds == 1:
+            self.seconds_of_first_build = max(self.seconds_of_first_build, candidate.learner.seconds_to_build / 2.0)
         log_wealth = self.campaign.settle(candidate, records, leading=leading, spent=spent)
         self.trajectory.append((self.drawn, log_wealth))
         if self.options.on_round is not None:
@@ -450,7 +453,10 @@ class Run:
         outputs: dict[str, Any] = {}
         if verdict is Verdict.VIOLATION:
             witness, outputs = self._witness(looker, shown.leader)
-        elif not self.hurried and not self._out_of_time(-0.1 * (self.options.seconds or 0.0)):
+        elif not self.hurried and not self._out_of_time(
+            self.seconds_of_first_build - 0.05 * (self.options.seconds or 0.0)
+        ):
+            # A picture is not worth more time than there is, and to choose its event takes about as long as views.
             outputs = self._leading()
         return Result(
             name=self.name,

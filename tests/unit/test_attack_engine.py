@@ -239,3 +239,21 @@ def test_an_interrupt_while_pairs_are_made_is_a_result(channel: str, swallowed: 
     assert Result.from_dict(result.to_dict()) == result
     assert "interrupted" in str(result)
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_views_are_not_built_for_a_pair_when_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each pair's first views take 0.35 s: those of the third would be done at 1.05 s, and the deadline is at 0.95 s."""
+    built = 0
+
+    def slow(*arguments: Any, **named: Any) -> Any:
+        nonlocal built
+        built += 1
+        time.sleep(0.35)
+        return build(*arguments, **named)
+
+    build = engine_run.build_views
+    monkeypatch.setattr(engine_run, "build_views", slow)
+    result = audit(half_scale, dpaudit.PureDP(9.0), [([], [k]) for k in range(12)], seconds=1.0)
+    assert built <= 2
+    assert result.stopped_by is StoppedBy.SECONDS
+    assert result.pairs == 12
