@@ -22,7 +22,7 @@ from dpaudit.engine.family import LARGEST_EPSILON, claim_delta, claimed_epsilon,
 from dpaudit.engine.learning import Builder, Settled, build_views
 from dpaudit.engine.options import Options, slow_pairs
 from dpaudit.engine.outputs import encode, same_to_each
-from dpaudit.engine.power import HEADLINE, MASSES, detectable_epsilon
+from dpaudit.engine.power import HEADLINE, MASSES, detectable_epsilon, finding
 from dpaudit.engine.progress import Progress
 from dpaudit.engine.representation import MEANING, NO_FLOATS, all_whole, any_float, build_bit_views
 from dpaudit.engine.result import Channel, Result, StoppedBy, Witness, as_plain
@@ -492,6 +492,7 @@ class Run:
             log_threshold=self.log_threshold,
             log_share=self.campaign.log_stake(most),
             samples=self.options.samples,
+            hidden=finding(most.learner),
         )
 
     def _stateful(self) -> bool:
