@@ -7,10 +7,13 @@ Three questions are asked of a strategy: show me values (:func:`explore`), show 
 from __future__ import annotations
 
 import math
+import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -32,6 +35,56 @@ LARGEST_TARGET = 1e300
 
 class _Stop(Exception):
     """Ends a run from inside: the value sought was seen."""
+
+
+class _OutOfTime(BaseException):
+    """Ends a run from inside, at once: an Exception would be replayed and shrunk."""
+
+
+_deadline: ContextVar[float | None] = ContextVar("_deadline", default=None)
+
+
+@contextmanager
+def until(deadline: float | None) -> Iterator[None]:
+    """Let every run in here end at the first value after ``deadline`` (of ``time.monotonic``), with what was seen."""
+    token = _deadline.set(deadline)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
+
+
+def passed(deadline: float | None) -> bool:
+    """Whether that time (of ``time.monotonic``) is over."""
+    return deadline is not None and time.monotonic() >= deadline
+
+
+def cut_short() -> bool:
+    """Whether runs end early here, so that what they saw is not all."""
+    return passed(_deadline.get())
+
+
+@contextmanager
+def noticed_interrupts() -> Iterator[None]:
+    """Raise at the end the Ctrl-C that Hypothesis swallowed: raised in its callback of the garbage collector, it is lost."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield
+        return
+    pressed = False
+
+    def notice(number: int, frame: Any) -> None:
+        nonlocal pressed
+        pressed = True
+        before(number, frame)
+
+    signal.signal(signal.SIGINT, notice)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +113,7 @@ def explore(
     phases = [Phase.generate, Phase.target] if guided else [Phase.generate]
     try:
         _run(strategy, body, examples=examples, seed=seed, phases=phases)
-    except _Stop:
+    except (_Stop, _OutOfTime):
         return
 
 
@@ -78,8 +131,8 @@ def smallest(
     phases = [Phase.generate, Phase.target, Phase.shrink] if guided else [Phase.generate, Phase.shrink]
     try:
         _run(strategy, body, examples=examples, seed=seed, phases=phases)
-    except _Stop:
-        return found[0]
+    except (_Stop, _OutOfTime):
+        return found[0] if found else None
     return None
 
 
@@ -167,6 +220,9 @@ def _raise_smallest(
 def _run(
     strategy: SearchStrategy[T], body: Callable[[T], None], *, examples: int, seed: int, phases: list[Phase]
 ) -> None:
+    deadline = _deadline.get()  # read here: the run may be in another thread
+    seen = False
+
     def run() -> None:
         # Every setting is given: a profile of the user's must change neither the values nor what is printed.
         @hypothesis_seed(int(seed))
@@ -184,6 +240,10 @@ def _run(
         )
         @given(strategy)
         def one(value: T) -> None:
+            nonlocal seen
+            if seen and passed(deadline):
+                raise _OutOfTime
+            seen = True
             body(value)
 
         with _values_from_the_seed_alone():

@@ -133,10 +133,10 @@ class Learner:
         if self.wanted() and len(settled.learn[0]):
             self._kept.append(settled.learn)
             self._rows += len(settled.learn[0])
-        if last and self.views:
+        if last:
             return records
         if self.seen >= self._rebuild_at and self._kept and (self._rows >= self._rebuild_at or not self.views):
-            if self._all_told():
+            if self.all_told():
                 self._rebuild_at = 2 * self._rows
             else:
                 self._rebuild()
@@ -146,7 +146,7 @@ class Learner:
             self._refit()
         return records
 
-    def _all_told(self) -> bool:
+    def all_told(self) -> bool:
         """Whether every output seen has a cell of its own: new views of the same outputs would be the same."""
         match self.views:
             case (ValueView() as view,):

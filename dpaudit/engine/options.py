@@ -12,6 +12,7 @@ from dpaudit.errors import InvalidArgument
 from dpaudit.validation import check_choice, check_count, check_open_unit, check_positive
 
 POOL = 32  # pairs that compete from the start
+FOR_THE_POOL = 0.2  # share of the seconds in which they are made
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,3 +68,15 @@ class Options:
                 f"timeout={self.timeout!r} needs workers that are processes, such as ProcessPoolExecutor(2): workers that are "
                 "threads cannot be interrupted."
             )
+
+    def pool_deadline(self, started: float) -> float | None:
+        """When to stop making pairs, in an audit that started then."""
+        return None if self.seconds is None else started + FOR_THE_POOL * self.seconds
+
+
+def slow_pairs(made: int, wanted: int, seconds: float | None) -> str:
+    """What to say where making pairs took the time that there was for it."""
+    return (
+        f"Making pairs took all the time that is there for it ({FOR_THE_POOL:.0%} of seconds={seconds}), so {made} of {wanted} "
+        "were tried and none will be added. Give more seconds, or simpler rows."
+    )

@@ -32,6 +32,7 @@ TASKS_EACH = 8  # tasks of a round per worker, so that none is left waiting for 
 IN_FLIGHT = 2  # tasks per worker at once: enough to keep it busy, few enough to keep memory flat
 AHEAD = 8  # tasks per worker that may be finished before an earlier one is
 MOST_BLOCKS = 64  # held before they are added up
+COUNTED_IN_TIME = 2048  # outputs of a side that are held until they are counted, where there is a deadline
 INTRODUCTION = 1.0  # seconds that a worker's first outputs, on which nothing is bet, may take
 LOOK_EVERY = 5.0  # seconds between two looks at whether anybody is left to wait for
 NOBODY = 60.0  # seconds without a single worker after which a cluster is given up
@@ -81,8 +82,9 @@ class _Prefix:
 def _run_here(task: Task, sizes: Sequence[int], deadline: float | None, on_block: Callable[[int], None]) -> Ended:
     done = _Prefix()
     # Groups bound the memory: small blocks of one group are held until they are counted together.
-    for start in range(0, len(sizes), FEWEST_BLOCKS):
-        piece = replace(task, first=start, sizes=tuple(sizes[start : start + FEWEST_BLOCKS]))
+    together = FEWEST_BLOCKS if deadline is None else min(max(1, COUNTED_IN_TIME // sizes[0]), FEWEST_BLOCKS)
+    for start in range(0, len(sizes), together):
+        piece = replace(task, first=start, sizes=tuple(sizes[start : start + together]))
         ended = run_task(piece, deadline=deadline, on_block=on_block)
         done.extend(ended.blocks)
         if ended.cause is not None:

@@ -13,15 +13,16 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit._hypothesis import noticed_interrupts, passed, until
 from dpaudit.claims import Claim, Verdict
 from dpaudit.engine.crew import Crew, LostWorker
 from dpaudit.engine.drift import Drift, Replays, Watch
 from dpaudit.engine.evidence import Points
 from dpaudit.engine.family import LARGEST_EPSILON, claim_delta, claimed_epsilon, points_of
 from dpaudit.engine.learning import Builder, Settled, build_views
-from dpaudit.engine.options import Options
+from dpaudit.engine.options import Options, slow_pairs
 from dpaudit.engine.outputs import encode, same_to_each
-from dpaudit.engine.power import HEADLINE, detectable_epsilon
+from dpaudit.engine.power import HEADLINE, MASSES, detectable_epsilon, finding
 from dpaudit.engine.progress import Progress
 from dpaudit.engine.representation import MEANING, NO_FLOATS, all_whole, any_float, build_bit_views
 from dpaudit.engine.result import Channel, Result, StoppedBy, Witness, as_plain
@@ -58,6 +59,7 @@ FIRST_PROPOSALS = 20_000  # samples after which promising pairs are edited,
 PROPOSE_EVERY = 1.7  # again at every multiple by this factor,
 PROPOSALS = 3  # so many at a time
 FROM_ZERO = 0.1  # what must be detectable where the claim is epsilon = 0
+INTERRUPTED = "Interrupted; this is the result so far."
 IMPATIENCE = 5  # interrupts of a conclusion that takes milliseconds, after which there is none
 TYPES_NUMBER = 6_000_000  # names a seed
 LAST_ROUND = 0.8  # of what is left; a round as large takes the rest too
@@ -114,6 +116,7 @@ class Run:
         self.best_lower = 0.0
         self.drawn = 0
         self.seconds_drawing = 0.0
+        self.seconds_of_first_build = 0.0  # of a pair's views, the longest
         self.raised_in_probe = 0.0
         self.messages: list[str] = []
         self.reproducible = False
@@ -124,7 +127,11 @@ class Run:
 
     def result(self) -> Result:
         """Run the audit."""
-        pairs, complete = self._pool()
+        try:
+            with noticed_interrupts():
+                pairs, complete = self._pool()
+        except KeyboardInterrupt:
+            return self._nothing_drawn()
         self.prints = {id(pair): fingerprint(tuple(pair)) for pair in pairs}
         self._start(pairs, complete)
         try:
@@ -135,6 +142,21 @@ class Run:
             with suppress(KeyboardInterrupt):
                 return self._conclude(self._cut_short(KeyboardInterrupt()))
         raise KeyboardInterrupt
+
+    def _nothing_drawn(self) -> Result:
+        return Result.of_nothing(
+            masses=MASSES,
+            name=self.name,
+            claim=self.claim,
+            delta=claim_delta(self.claim),
+            alpha=self.options.alpha,
+            seconds=time.monotonic() - self.started,
+            channel=self.options.channel,
+            relation=self.neighbours.relation,
+            seed=self.entropy,
+            threshold=self.log_threshold,
+            messages=(*self.messages, INTERRUPTED),
+        )
 
     def _draw(self, pairs: Sequence[Pair], complete: bool) -> StoppedBy:
         try:
@@ -167,16 +189,24 @@ class Run:
 
     def _pool(self) -> tuple[list[Pair], bool]:
         wanted = max(1, min(self.options.pairs, self.options.samples // MEANT_FOR_A_PAIR))
-        pairs = self.neighbours.pool(wanted, seed=self.entropy % 2**32)
+        deadline = self.options.pool_deadline(self.started)
+        pairs = self.neighbours.pool(wanted, seed=self.entropy % 2**32, deadline=deadline)
         if not pairs:
             raise InvalidArgument(f"neighbours={self.neighbours!r} yields no pair; widen its strategy.")
+        editable = False
+        if len(pairs) == wanted and not passed(deadline):
+            with until(deadline):
+                editable = bool(self.neighbours.edits(pairs[0], np.random.default_rng(0), 1))
+        if passed(deadline) and not self.neighbours.named:
+            self.messages.append(slow_pairs(len(pairs), wanted, self.options.seconds))
+            return pairs, True
         corners = {fingerprint(tuple(pair)) for pair in self.neighbours.corners()}
         tried = sum(fingerprint(tuple(pair)) in corners for pair in pairs)
         if len(corners) > tried:
             self.messages.append(
                 f"Of {len(corners)} corner pairs only {tried} were tried; raise pairs= or samples= for all."
             )
-        return pairs, len(pairs) < wanted or not self.neighbours.edits(pairs[0], np.random.default_rng(0), 1)
+        return pairs, not editable
 
     def _start(self, pairs: Sequence[Pair], complete: bool) -> None:
         self.campaign = Campaign(
@@ -334,8 +364,10 @@ class Run:
         records = candidate.learner.settle(
             Settled(merged.counts, merged.learn, merged.repeats),
             merged.size,
-            last=self._out_of_time(candidate.learner.seconds_to_build),
+            last=self._out_of_time(candidate.learner.seconds_to_build or self.seconds_of_first_build),
         )
+        if candidate.rounds == 1:
+            self.seconds_of_first_build = max(self.seconds_of_first_build, candidate.learner.seconds_to_build / 2.0)
         log_wealth = self.campaign.settle(candidate, records, leading=leading, spent=spent)
         self.trajectory.append((self.drawn, log_wealth))
         if self.options.on_round is not None:
@@ -352,7 +384,7 @@ class Run:
     def _cut_short(self, cause: BaseException) -> StoppedBy:
         match cause:
             case KeyboardInterrupt():
-                self._tell("Interrupted; this is the result so far.")
+                self._tell(INTERRUPTED)
                 return StoppedBy.INTERRUPT
             case TimedOut():
                 pair = (self.sampled or self.campaign.candidates[0]).pair  # the probe is on the first one
@@ -424,7 +456,10 @@ class Run:
         outputs: dict[str, Any] = {}
         if verdict is Verdict.VIOLATION:
             witness, outputs = self._witness(looker, shown.leader)
-        elif not self.hurried and not self._out_of_time(-0.1 * (self.options.seconds or 0.0)):
+        elif not self.hurried and not self._out_of_time(
+            self.seconds_of_first_build - 0.05 * (self.options.seconds or 0.0)
+        ):
+            # A picture is not worth more time than there is, and to choose its event takes about as long as views.
             outputs = self._leading()
         return Result(
             name=self.name,
@@ -460,6 +495,7 @@ class Run:
             log_threshold=self.log_threshold,
             log_share=self.campaign.log_stake(most),
             samples=self.options.samples,
+            hidden=finding(most.learner),
         )
 
     def _stateful(self) -> bool:

@@ -14,7 +14,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
 
-from dpaudit._hypothesis import smallest
+from dpaudit._hypothesis import smallest, until
 from dpaudit.claims import Claim
 from dpaudit.engine.events import Event, observed_epsilon, simplest
 from dpaudit.engine.evidence import Points
@@ -148,7 +148,8 @@ def _shrink(looker: Looker, neighbours: Neighbours, found: Pair, spent: int) -> 
             known[key] = learner is not None
         return known[key]
 
-    return smallest(neighbours.strategy, violates, examples=EXAMPLES, seed=looker.entropy % 2**32)
+    with until(looker.deadline):
+        return smallest(neighbours.strategy, violates, examples=EXAMPLES, seed=looker.entropy % 2**32)
 
 
 @dataclass(frozen=True, slots=True)

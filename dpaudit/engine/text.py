@@ -120,12 +120,14 @@ def detectable_note(claim: Claim, epsilon: str = "this epsilon") -> str:
 
     >>> print(detectable_note(PureDP(1.0)))
     An event of probability m on one data set and m exp(-epsilon) on its neighbour would have been caught, with probability
-    about 0.9, from this epsilon on.
+    about 0.9, from this epsilon on. Among numbers it is an end of the range, or of one coordinate's: an interval inside takes
+    about twice the samples, and a rare one is missed.
     """
     plus = "" if isinstance(claim, PureDP) else ", plus the delta that the claim allows,"
     return (
         f"An event of probability m{plus} on one data set and m exp(-epsilon) on its neighbour would have been caught, with "
-        f"probability about 0.9, from {epsilon} on."
+        f"probability about 0.9, from {epsilon} on. Among numbers it is an end of the range, or of one coordinate's: an interval "
+        "inside takes about twice the samples, and a rare one is missed."
     )
 
 

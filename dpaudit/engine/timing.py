@@ -20,14 +20,15 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit._hypothesis import noticed_interrupts, passed
 from dpaudit.claims import Claim, Relation, Verdict
 from dpaudit.engine.clock import Stopwatch, Timed
 from dpaudit.engine.durations import describe_times, threshold_event, timing_witness
 from dpaudit.engine.evidence import Points, bet_sizes
 from dpaudit.engine.family import LARGEST_EPSILON, claim_delta, claimed_epsilon, points_of
 from dpaudit.engine.labels import LabelWealth, Settled, lower_bound
-from dpaudit.engine.options import Options
-from dpaudit.engine.power import HEADLINE, detectable_epsilon
+from dpaudit.engine.options import Options, slow_pairs
+from dpaudit.engine.power import HEADLINE, MASSES, detectable_epsilon
 from dpaudit.engine.progress import Progress
 from dpaudit.engine.result import Channel, Result, StoppedBy, Witness, as_plain
 from dpaudit.engine.rivals import Rival, Stream, next_rival
@@ -87,10 +88,26 @@ class TimingRun:
         self.trajectory: list[tuple[int, float]] = []
         self.calls, self.raised, self.best_lower = 0, 0, 0.0
         self.crossed = self.refuted = self.control_failed = False
-        self.rivals = self._pool()
 
     def result(self) -> Result:
         """Run the audit."""
+        try:
+            with noticed_interrupts():
+                self.rivals = self._pool()
+        except KeyboardInterrupt:
+            return Result.of_nothing(
+                masses=MASSES,
+                name=self.name,
+                claim=self.claim,
+                delta=claim_delta(self.claim),
+                alpha=self.options.alpha,
+                seconds=time.monotonic() - self.started,
+                channel=self.options.channel,
+                relation=self.neighbours.relation,
+                seed=self.entropy,
+                threshold=self.log_threshold,
+                messages=(*self.messages, INTERRUPTED),
+            )
         stopped_by = self._loop()
         if self.raised == self.calls > 0:
             plain = self.mechanism.resolve() if isinstance(self.mechanism, Named) else self.mechanism
@@ -102,7 +119,10 @@ class TimingRun:
 
     def _pool(self) -> list[Rival]:
         wanted = max(1, min(self.options.pairs, self.options.samples // MEANT_FOR_A_PAIR))
-        pairs = self.neighbours.pool(wanted, seed=self.entropy % 2**32)
+        deadline = self.options.pool_deadline(self.started)
+        pairs = self.neighbours.pool(wanted, seed=self.entropy % 2**32, deadline=deadline)
+        if passed(deadline) and not self.neighbours.named:
+            self.messages.append(slow_pairs(len(pairs), wanted, self.options.seconds))
         even = [pair for pair in pairs if _size(pair.data) == _size(pair.neighbour)]
         if not even:
             shown = f"the pair {shorten(tuple(pairs[0]))} is refused" if pairs else "it yields no pair"

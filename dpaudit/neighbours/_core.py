@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from dpaudit._hypothesis import explore
+from dpaudit._hypothesis import explore, passed, until
 from dpaudit.claims import Claim, Relation
 from dpaudit.errors import InvalidArgument, RelationMismatch
 from dpaudit.validation import check_count, check_generator, shorten
@@ -61,16 +61,18 @@ class Neighbours:
         """
         return _distinct(self.find_corners())
 
-    def pool(self, count: int, seed: int = 0) -> list[Pair]:
+    def pool(self, count: int, seed: int = 0, deadline: float | None = None) -> list[Pair]:
         """Return up to ``count`` distinct pairs: corners first, then every fourth one of a seeded Hypothesis run.
 
         When the corners are used up all further pairs are of that run, which no corner can crowd out. A pair and its mirror
         image count as one, because an audit looks at both orders of every pair. Fewer than ``count`` are returned only where
-        the run finds no more. A larger pool starts like a smaller one.
+        the run finds no more, or where ``deadline`` (of ``time.monotonic``) passes first. A larger pool starts like a smaller
+        one.
         """
         check_count(count=count)
         check_count(minimum=0, seed=seed)
-        corners = self.corners()
+        with until(deadline):
+            corners = self.corners()
         known = {_unordered(pair) for pair in corners}
         turns = sum(_is_free(place) for place in range(count))
         wanted = 0 if self.named else max(turns, count - len(corners))
@@ -83,9 +85,9 @@ class Neighbours:
             if (key := _unordered(pair)) not in known:
                 free.setdefault(key, pair)
             stale = 0 if len(free) > before else stale + 1
-            return len(free) >= wanted or stale >= _STALE
+            return len(free) >= wanted or stale >= _STALE or (passed(deadline) and bool(free or corners))
 
-        if wanted:
+        if wanted and not (corners and passed(deadline)):
             # Hypothesis plans its first values by the number of examples, up to some hundreds: never fewer than these,
             # so that a larger pool starts like a smaller one.
             explore(self.strategy, visit, examples=max(2 * _STALE, 20 * count), seed=seed)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from hypothesis import target
 from hypothesis.strategies import SearchStrategy
 
-from dpaudit._hypothesis import LARGEST_TARGET, explore, smallest
+from dpaudit._hypothesis import LARGEST_TARGET, cut_short, explore, smallest
 from dpaudit.errors import InvalidArgument
 from dpaudit.values import fingerprint
+
+T = TypeVar("T")
 
 _EXAMPLES = 200
 _ORDINARY = 64
@@ -43,7 +45,32 @@ class CornerRows:
         return list(distinct.values())
 
 
-@functools.lru_cache(maxsize=256)
+class _CutShort(Exception):
+    """Carries what was found until time was up around the cache."""
+
+
+def _remembered(find: Callable[[SearchStrategy[Any]], T]) -> Callable[[SearchStrategy[Any]], T]:
+    """Keep what was found for a strategy, unless time ran out (see ``_hypothesis.until``): another time there may be more."""
+
+    @functools.lru_cache(maxsize=256)
+    def whole(rows: SearchStrategy[Any]) -> T:
+        found = find(rows)
+        if cut_short():
+            raise _CutShort(found)
+        return found
+
+    @functools.wraps(find)
+    def remembered(rows: SearchStrategy[Any]) -> T:
+        try:
+            return whole(rows)
+        except _CutShort as short:
+            found: T = short.args[0]
+            return found
+
+    return remembered
+
+
+@_remembered
 def ordinary_rows(rows: SearchStrategy[Any]) -> tuple[Any, ...]:
     """Return some distinct rows of one seeded run."""
     seen: dict[Any, Any] = {}
@@ -56,7 +83,7 @@ def ordinary_rows(rows: SearchStrategy[Any]) -> tuple[Any, ...]:
     return tuple(seen.values())
 
 
-@functools.lru_cache(maxsize=256)
+@_remembered
 def corner_rows(rows: SearchStrategy[Any]) -> CornerRows:
     """Return the extreme rows of a strategy.
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import BrokenExecutor, Executor, Future
+from contextlib import nullcontext, suppress
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 import dpaudit
 from dpaudit import Verdict, neighbours
@@ -187,3 +190,70 @@ def test_a_worker_that_is_lost_on_any_pair_changes_nothing(lost: int) -> None:
     assert there.tasks > lost
     undisturbed = audit(slow, where=pairs, **options).to_dict()
     assert disturbed | {"seconds": 0.0} == undisturbed | {"seconds": 0.0}
+
+
+def slow_rows(seconds: float, also: Callable[[], object] = lambda: None) -> Any:
+    def slow(row: int) -> int:
+        time.sleep(seconds)
+        also()
+        return row
+
+    return neighbours.substitute(st.integers(0, 100).map(slow), max_size=4)
+
+
+@pytest.mark.parametrize("channel", ["value", "timing"])
+def test_the_seconds_are_for_making_pairs_too(channel: str) -> None:
+    """All pairs would take 10 s; the limit leaves a busy machine a second."""
+    begin = time.monotonic()
+    result = audit(half_scale, where=slow_rows(0.05), seconds=1.0, channel=channel)
+    assert time.monotonic() - begin < 2.0
+    assert result.samples > 0
+    assert any("Making pairs took all the time" in message for message in result.messages)
+
+
+def test_what_was_cut_short_is_not_remembered() -> None:
+    where = slow_rows(0.001)
+    few = where.pool(32, deadline=time.monotonic())
+    assert 1 <= len(few) < 32
+    assert where.pool(32) == slow_rows(0.0).pool(32)
+
+
+@pytest.mark.parametrize("channel", ["value", "timing"])
+@pytest.mark.parametrize("swallowed", [False, True])
+def test_an_interrupt_while_pairs_are_made_is_a_result(channel: str, swallowed: bool) -> None:
+    """Hypothesis has a callback in which Python drops whatever is raised."""
+    pressed = 0
+
+    def press() -> None:
+        nonlocal pressed
+        pressed += 1
+        if pressed == 5:
+            with suppress(KeyboardInterrupt) if swallowed else nullcontext():
+                signal.raise_signal(signal.SIGINT)
+
+    before = signal.getsignal(signal.SIGINT)
+    result = audit(half_scale, where=slow_rows(0.0, press), channel=channel)
+    assert (result.verdict, result.stopped_by) == (Verdict.INCONCLUSIVE, StoppedBy.INTERRUPT)
+    assert (result.samples, result.pairs, result.trajectory) == (0, 0, ())
+    assert result.messages[-1] == "Interrupted; this is the result so far."
+    assert Result.from_dict(result.to_dict()) == result
+    assert "interrupted" in str(result)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_views_are_not_built_for_a_pair_when_time_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each pair's first views take 0.35 s: those of the third would be done at 1.05 s, and the deadline is at 0.95 s."""
+    built = 0
+
+    def slow(*arguments: Any, **named: Any) -> Any:
+        nonlocal built
+        built += 1
+        time.sleep(0.35)
+        return build(*arguments, **named)
+
+    build = engine_run.build_views
+    monkeypatch.setattr(engine_run, "build_views", slow)
+    result = audit(half_scale, dpaudit.PureDP(9.0), [([], [k]) for k in range(12)], seconds=1.0)
+    assert built <= 2
+    assert result.stopped_by is StoppedBy.SECONDS
+    assert result.pairs == 12
