@@ -23,6 +23,7 @@ from dpaudit.engine.learning import Builder, Settled, build_views
 from dpaudit.engine.options import Options, slow_pairs
 from dpaudit.engine.outputs import encode, same_to_each
 from dpaudit.engine.power import HEADLINE, MASSES, detectable_epsilon, finding
+from dpaudit.engine.probing import probe, traceback_of
 from dpaudit.engine.progress import Progress
 from dpaudit.engine.representation import MEANING, NO_FLOATS, all_whole, any_float, build_bit_views
 from dpaudit.engine.result import Channel, Result, StoppedBy, Witness, as_plain
@@ -39,9 +40,7 @@ from dpaudit.engine.sampling import (
     TellingContainer,
     TimedOut,
     merge,
-    probe,
     seed_child,
-    traceback_of,
 )
 from dpaudit.engine.search import Campaign, Candidate
 from dpaudit.engine.shrink import Looker, find_witness, leading_event

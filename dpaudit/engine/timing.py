@@ -29,10 +29,11 @@ from dpaudit.engine.family import LARGEST_EPSILON, claim_delta, claimed_epsilon,
 from dpaudit.engine.labels import LabelWealth, Settled, lower_bound
 from dpaudit.engine.options import Options, slow_pairs
 from dpaudit.engine.power import HEADLINE, MASSES, detectable_epsilon
+from dpaudit.engine.probing import traceback_of
 from dpaudit.engine.progress import Progress
 from dpaudit.engine.result import Channel, Result, StoppedBy, Witness, as_plain
 from dpaudit.engine.rivals import Rival, Stream, next_rival
-from dpaudit.engine.sampling import seed_child, traceback_of
+from dpaudit.engine.sampling import seed_child
 from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism import Named, as_mechanism
 from dpaudit.neighbours import Neighbours, check_relation
