@@ -145,7 +145,7 @@ def _all() -> list[Audit]:
         found.append(define(f"tools-{name}", make, claim, pair, expect=expect))
     for kind, arguments, attributes, target, pair, expect in MODELS:
         make = functools.partial(fitting, kind, arguments, attributes, REPLACED, target)
-        found.append(define(f"models-{kind}", make, REPLACED, pair, expect=expect, samples=20_000))
+        found.append(define(f"models-{kind}", make, REPLACED, pair, expect=expect, samples=24_000))
     return found
 
 

@@ -40,7 +40,7 @@ def define(name: str, function: Any, expect: Verdict) -> Audit:
         mechanism=frames.mechanism(function, uses_rng=True),
         claim=PureDP(1.0, Relation.ADD_REMOVE),
         neighbours=functools.partial(neighbours.fixed, PAIRS, relation=Relation.ADD_REMOVE),
-        options={"samples": 20_000, "shrink": False},
+        options={"samples": 40_000, "shrink": False},
         expect=expect,
     )
 
