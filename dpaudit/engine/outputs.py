@@ -20,7 +20,7 @@ from dpaudit.engine.numerals import EXACT_INTEGER, NUMERIC, Numerals, numeric
 from dpaudit.engine.partition import Ascending
 from dpaudit.engine.reading import Reader, as_array, entries, read
 from dpaudit.engine.structures import CUT, array_label, placeholder, plain, with_rest
-from dpaudit.errors import DPAuditError
+from dpaudit.engine.words import tell
 
 Codes: TypeAlias = NDArray[np.uint64]
 Floats: TypeAlias = NDArray[np.float64]
@@ -207,23 +207,18 @@ def _without_mask(outputs: np.ma.MaskedArray[Any, Any]) -> NDArray[Any] | Sequen
 
 
 def _words(array: NDArray[Any]) -> Encoded | None:
-    """Arrays of strings, without a walk per output: every distinct row is looked at once."""
-    flat = array.reshape(array.shape[0], -1)
-    if array.dtype.kind not in "US" or not flat.size:
+    """Arrays of strings, without a walk per output."""
+    if array.dtype.kind not in "US" or not array.size:
         return None
-    number, row = _alike(flat)
-    used = np.flatnonzero(row >= 0)
-    labels, leaves = zip(*(read(array[index]) for index in row[used]), strict=True)
-    if any(leaves):
+    told = tell(array, _look)
+    if told is None:
         return None  # words with numbers in them
-    codes = np.zeros(row.size, dtype=np.uint64)
-    codes[used] = [digest(label) for label in labels]
-    named = {int(code): shortened(label) for code, label in zip(codes[used], labels, strict=True)}
-    counts = np.bincount(number, minlength=row.size)
-    counted = Ascending.counted(codes[used], counts[used])
-    if counted.size != len(flat):
-        raise DPAuditError("Words got lost while they were counted; this is a defect of dpaudit, please report it.")
-    return Encoded(codes, np.empty((len(flat), 0)), named, counted, number)
+    return Encoded(told.kinds, np.empty((len(array), 0)), told.labels, told.counted, told.kind_of)
+
+
+def _look(words: Any) -> tuple[int, str] | None:
+    label, leaves = read(words)
+    return None if leaves else (digest(label), shortened(label))
 
 
 def _counted(array: NDArray[Any]) -> Ascending | None:
@@ -238,62 +233,6 @@ def _counted(array: NDArray[Any]) -> Ascending | None:
     counts = np.bincount(integers - shift if shift else integers)
     values = np.flatnonzero(counts)
     return Ascending((values + shift).astype(np.float64), np.cumsum(counts[values]))
-
-
-def _alike(words: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Number the distinct rows of words: the number of each row, and one row for each number (-1 for those not used)."""
-    keys = _row_keys(words)
-    # Few words differ in some bits of their keys, and most occur soon, so that a table finds them without sorting.
-    for shift in (52, 40, 28) if len(words) >= WORTH_A_TABLE else ():
-        slot = (keys >> np.uint64(shift)).view(np.intp)
-        if shift < 52:
-            slot &= SLOTS - 1
-        row = np.full(SLOTS, -1)
-        row[slot[:SLOTS]] = np.arange(SLOTS)
-        # A slot that is not used holds what belongs into another one, so nothing is taken for it.
-        known = np.where(row < 0, ~np.arange(SLOTS, dtype=np.uint64) << np.uint64(shift), keys[row])
-        strange = known.take(slot) != keys
-        if not strange.any():
-            return slot, row
-        rest = np.flatnonzero(strange)
-        if rest.size <= MOST_STRANGE * keys.size:
-            place, first = _numbered(keys[rest])
-            slot[rest] = SLOTS + place
-            return slot, np.concatenate([row, rest[first]])
-    return _numbered(keys)
-
-
-def _numbered(keys: Codes) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
-    return place.reshape(-1), first
-
-
-def _row_keys(words: NDArray[Any]) -> Codes:
-    """A 64-bit key of each row of words: a polynomial in eight bytes at a time."""
-    count = len(words)
-    letters = np.ascontiguousarray(words).reshape(-1).view(np.uint32 if words.dtype.kind == "U" else np.uint8)
-    rows = _bytes(letters)
-    width = (rows.size - 8) // count
-
-    def eight(start: int) -> NDArray[np.uint64]:
-        word = np.ndarray((count,), "<u8", rows, start, (width,))
-        # What the last word holds of the next row is left out.
-        return word if start + 8 <= width else word & np.uint64(256 ** (width - start) - 1)
-
-    with np.errstate(over="ignore"):
-        keys = eight(0) * _ODD
-        for start in range(8, width, 8):
-            keys += eight(start)
-            keys *= _ODD  # the upper bits now depend on all others
-    return keys
-
-
-def _bytes(letters: NDArray[Any]) -> NDArray[np.uint8]:
-    """Letters as bytes, and eight more. Those of one byte, though numpy gives them four, are taken as such."""
-    narrow = letters.itemsize == 1 or letters.max() < 256
-    rows = np.zeros(letters.size * (1 if narrow else letters.itemsize) + 8, np.uint8)
-    np.copyto(rows[:-8] if narrow else rows[:-8].view(letters.dtype), letters, casting="unsafe")
-    return rows
 
 
 def shortened(label: str) -> str:
@@ -382,9 +321,8 @@ def digest(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
-WORTH_A_TABLE = 8192
+WORTH_A_TABLE = 8192  # integers; fewer are sorted
 SLOTS = 4096
-MOST_STRANGE = 0.1  # share of the words that the table may leave to a sort
 SMALL = "?bB"  # integers of one byte
 AT_ONCE = 16384
 _ODD = np.uint64(0x9E3779B97F4A7C15)
