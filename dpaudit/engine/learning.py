@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpaudit.engine.evidence import Plan, Record
 from dpaudit.engine.outputs import Encoded, record_keys, stack
-from dpaudit.engine.partition import Ascending, Line, Table, line_from
+from dpaudit.engine.partition import Ascending, Table, line_from, line_from_sorted
 from dpaudit.engine.scores import NaiveBayes, Score, fit_boosted, fit_linear, fit_naive_bayes
 from dpaudit.engine.structures import OPEN
 from dpaudit.engine.views import MOST_RECORDS, Block, RecordView, ScoreView, ShapeView, ValueView, View, text_of
@@ -78,9 +78,14 @@ class Learner:
         """How many outputs of each side each block of the next round should hand back for learning."""
         return -(-max(0, self._capacity() - self._rows) // blocks)
 
+    @property
+    def width(self) -> int:
+        """How many numbers an output has, at least 1, as far as the first round told."""
+        return max([1, *(batch.width for batch in self._kept[0])]) if self._kept else 1
+
     def _capacity(self) -> int:
-        width = max([1, *(batch.width for batch in self._kept[0])]) if self._kept else 1
-        return max(1000, min(MOST_ROWS if width > 1 else MOST_NUMBERS_ALONE, MOST_NUMBERS // width))
+        most = MOST_ROWS if self.width > 1 else MOST_NUMBERS_ALONE
+        return max(1000, min(most, MOST_NUMBERS // self.width))
 
     def past_counts(self) -> list[tuple[Counts, bool]]:
         """Cell counts of each view that may be compared with those of a later round, and whether its cells are ordered.
@@ -165,8 +170,8 @@ class Learner:
         if self._refits:
             self._study(sides)
         # Scores were fitted on the first half, and are counted from the middle on.
-        first = tuple(batch.rows(slice(half)) for batch in sides)
-        middle = tuple(batch.rows(slice(half, half + half // 2)) for batch in sides)
+        first = [Block(batch.rows(slice(half))) for batch in sides]
+        middle = [Block(batch.rows(slice(half, half + half // 2))) for batch in sides]
         self._older = [_count(view, middle if isinstance(view, ScoreView) else first) for view in self.views]
         self._chosen_on = list(self._older)
         self._snapshot = list(self._past)
@@ -194,7 +199,7 @@ class Learner:
                 fresh = replace(fresh, studies=bool(self._refits))
                 self.views = (*self.views[:place], fresh, *self.views[place + 1 :])
                 self._past[place] = self._snapshot[place] = past
-                self._older[place] = _count(fresh, tuple(batch.rows(slice(half // 2)) for batch in rest))
+                self._older[place] = _count(fresh, [Block(batch.rows(slice(half // 2))) for batch in rest])
                 self.version += 1
 
     def _age(self) -> None:
@@ -240,28 +245,32 @@ def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Coun
     codes = np.unique(np.concatenate([of_d.structures.values, of_neighbour.structures.values]))
     table = Table(codes if codes.size <= MOST_STRUCTURES else _frequent_structures(sides))
     width = max(of_d.width, of_neighbour.width)
+    blocks = [Block(batch) for batch in sides]
     views: list[View] = []
     built: list[tuple[View, Counts]] = []
     if width <= 1:
-        values = ValueView(table, tuple(_line_of(sides, code, resolution) for code in table.keys))
-        records = _record_view(sides, floats=table.keys.size == 1 and width == 1)
+        numbers = [_numbers(sides, code) for code in table.keys]
+        lines = (None if pooled is None else line_from_sorted(pooled, resolution=resolution) for pooled in numbers)
+        values = ValueView(table, tuple(lines))
+        alone = numbers[0] if len(numbers) == 1 and width == 1 else None
+        records = _record_view(sides) if alone is None else _exact_numbers(alone)
         views.append(values)
-        if not _is_told_by(values, records, sides):
+        if not _is_told_by(values, records, blocks):
             views.append(records)
     else:
         if codes.size > 1:
             views.append(ShapeView(table))
-        records = _record_view(sides, floats=False)
+        records = _record_view(sides)
         if records.table.keys.size:
             views.append(records)
-        if not _few_outputs(records, sides):
+        if not _few_outputs(records, blocks):
             built.extend(_score_views(sides, boosted=boosted))
-    return [(view, _count(view, sides)) for view in views] + built
+    return [(view, _count(view, blocks)) for view in views] + built
 
 
-def _is_told_by(values: ValueView, records: RecordView, sides: Sides) -> bool:
+def _is_told_by(values: ValueView, records: RecordView, blocks: Sequence[Block]) -> bool:
     """Whether every output has a cell of its own among the values already, so that a table of outputs says the same again."""
-    if not records.table.keys.size or _count(records, sides)[:, -1].sum() > 0:
+    if not records.table.keys.size or _count(records, blocks)[:, -1].sum() > 0:
         return False
     line = values.lines[0]
     cells = line.cuts if records.floats and line is not None else values.codes.keys
@@ -275,26 +284,30 @@ def _frequent_structures(sides: Sides) -> NDArray[np.uint64]:
     return np.sort(codes[np.argsort(-frequency)[:MOST_STRUCTURES]])
 
 
-def _few_outputs(records: RecordView, sides: Sides) -> bool:
+def _few_outputs(records: RecordView, blocks: Sequence[Block]) -> bool:
     """Whether the outputs are so few that their table says all there is to say: scores would only share the capital."""
     if not 0 < records.table.keys.size <= FEW_OUTPUTS:
         return False
-    return bool(_count(records, sides)[:, -1].sum() == 0)
+    return bool(_count(records, blocks)[:, -1].sum() == 0)
 
 
-def _line_of(sides: Sides, code: np.uint64, resolution: int) -> Line | None:
+def _numbers(sides: Sides, code: np.uint64) -> NDArray[np.float64] | None:
+    """The single numbers of one structure, sorted; None where it holds none."""
+    if not any(OPEN in batch.labels.get(int(code), "") for batch in sides):
+        return None
     values = [batch.of_kind(code) for batch in sides if batch.width]
-    pooled = np.concatenate(values) if values else np.empty(0)
-    numeric = any(OPEN in batch.labels.get(int(code), "") for batch in sides)
-    return line_from(pooled, resolution=resolution) if numeric else None
+    return np.sort(np.concatenate(values)) if values else np.empty(0)
 
 
-def _record_view(sides: Sides, *, floats: bool) -> RecordView:
-    keys = [np.asarray(batch.values[:, 0]) if floats else record_keys(batch) for batch in sides]
+def _exact_numbers(ascending: NDArray[np.float64]) -> RecordView:
+    table, _ = Ascending(ascending).repeated(MOST_RECORDS)
+    return RecordView(Table(table), {float(key): f"output == {float(key)!r}" for key in table}, floats=True)
+
+
+def _record_view(sides: Sides) -> RecordView:
+    keys = [record_keys(batch) for batch in sides]
     pooled = np.sort(np.concatenate(keys))
     table, lengths = Ascending(pooled).repeated(MOST_RECORDS)
-    if floats:
-        return RecordView(Table(table), {float(key): f"output == {float(key)!r}" for key in table}, floats=True)
     if sides[0].width > 1 and lengths.sum() < REPEATED_SHARE * pooled.size:
         table = table[:0]
     texts: dict[Any, str] = {}
@@ -335,5 +348,5 @@ def _resolution(rows: int) -> int:
     return 16 if rows < 1500 else 32 if rows < 10_000 else 64
 
 
-def _count(view: View, sides: Sequence[Encoded]) -> Counts:
-    return np.stack([view.count(Block(batch)) for batch in sides])
+def _count(view: View, blocks: Sequence[Block]) -> Counts:
+    return np.stack([view.count(block) for block in blocks])

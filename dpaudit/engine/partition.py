@@ -212,7 +212,12 @@ def _interval(low: float, high: float, to_infinity: bool, name: str) -> str:
 
 def line_from(pooled: Floats, *, resolution: int) -> Line:
     """Cells learned from a pooled sample: atoms for repeated values, quantile bins, and finer and finer tails."""
-    finite = np.sort(pooled[np.isfinite(pooled)])
+    return line_from_sorted(np.sort(pooled), resolution=resolution)
+
+
+def line_from_sorted(ascending: Floats, *, resolution: int) -> Line:
+    """The same from a sorted sample."""
+    finite = ascending[np.searchsorted(ascending, -np.inf, side="right") : np.searchsorted(ascending, np.inf)]
     atoms, _ = Ascending(finite).repeated(MOST_ATOMS)
     rest = finite[~np.isin(finite, atoms)] if atoms.size else finite
     cells = min(resolution, rest.size // FEWEST_PER_CELL)

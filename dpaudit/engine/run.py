@@ -269,7 +269,7 @@ class Run:
                 if size < 1:
                     return StoppedBy.SAMPLES
                 self.sampled = candidate
-                sizes = self.sampler.blocks(size, timed=self.deadline is not None)
+                sizes = self.sampler.blocks(size, timed=self.deadline is not None, width=candidate.learner.width)
                 task = self._task(candidate, len(sizes))
                 ended = run_round(
                     task,

@@ -44,7 +44,9 @@ from dpaudit.values import fingerprint
 Counts: TypeAlias = NDArray[np.int64]
 Container: TypeAlias = tuple[str, tuple[int, ...]]
 
-LARGEST_BLOCK = 65_536  # outputs drawn at once: what bounds the memory
+ONE_EACH = (PerRelease, Plain, Fresh)  # mechanisms whose calls make one release each
+LARGEST_BLOCK = 131_072  # outputs drawn at once,
+MOST_NUMBERS = 1 << 19  # and numbers, where an output holds several: what bounds the memory
 TOGETHER = 8192  # outputs of a block below which the blocks of a task are counted together
 ALL_LEARNED = 1024  # outputs of a block below which all are learned from
 SIGNED = (32, 512, 4096)  # outputs that tell processes apart; more where fewer could be the same by chance
@@ -90,7 +92,7 @@ class Sampler:
         if _is_secret(data) and not getattr(self.mechanism, "samples_secrets", False):
             # Pufferfish: the data are drawn anew in every trial.
             return _collect((self._one(data.draw(rng), rng) for _ in range(size)), deadline)
-        if isinstance(self.mechanism, PerRelease | Plain | Fresh) and self.timeout is None:
+        if isinstance(self.mechanism, ONE_EACH) and self.timeout is None:
             return _collect(self.mechanism.releases(data, size, rng), deadline)
         if size == 1 or not self.batched:
             return _collect((self._one(data, rng) for _ in range(size)), deadline)
@@ -122,14 +124,15 @@ class Sampler:
             return Raised.from_exception(error)
         return kept(unwrapped(checked_outputs(outputs, 1))[0])
 
-    def blocks(self, total: int, *, timed: bool) -> tuple[int, ...]:
-        """How a round is cut; what is ``timed`` must be able to stop after few outputs."""
-        return block_sizes(total, least=LEAST_CALL if self.batched and not timed else 1)
+    def blocks(self, total: int, *, timed: bool, width: int = 1) -> tuple[int, ...]:
+        """How a round is cut; what is ``timed`` must be able to stop after few outputs, of ``width`` numbers each."""
+        least = LEAST_CALL if self.batched and not timed else 1
+        return block_sizes(total, least=least, largest=max(MOST_NUMBERS // max(width, 1), 1))
 
     @property
     def batched(self) -> bool:
         """Whether one call makes several releases, so that an exception may lose more than one."""
-        return not self.one_by_one and not isinstance(self.mechanism, PerRelease | Plain | Fresh)
+        return not self.one_by_one and not isinstance(self.mechanism, ONE_EACH)
 
 
 def _is_secret(data: Any) -> bool:
@@ -409,15 +412,15 @@ def merge(blocks: Sequence[BlockPair]) -> BlockPair:
     return BlockPair(sum(block.size for block in blocks), counts, (learn[0], learn[1]), repeats, seconds, containers)
 
 
-def block_sizes(total: int, *, least: int = 1) -> tuple[int, ...]:
-    """Cut a round of ``total`` outputs per side into blocks of a sixteenth, but ``least`` to ``LARGEST_BLOCK`` outputs.
+def block_sizes(total: int, *, least: int = 1, largest: int = LARGEST_BLOCK) -> tuple[int, ...]:
+    """Cut a round of ``total`` outputs per side into blocks of a sixteenth, but ``least`` to ``largest`` outputs.
 
     >>> block_sizes(50), block_sizes(300, least=256), len(block_sizes(10_000_000))
-    ((4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 2), (256, 44), 153)
+    ((4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 2), (256, 44), 77)
     """
-    largest = min(max(-(-total // FEWEST_BLOCKS), least), LARGEST_BLOCK)
-    whole, rest = divmod(total, largest)
-    return (largest,) * whole + ((rest,) if rest else ())
+    size = min(max(-(-total // FEWEST_BLOCKS), least), largest, LARGEST_BLOCK)
+    whole, rest = divmod(total, size)
+    return (size,) * whole + ((rest,) if rest else ())
 
 
 def _time_limit(seconds: float | None, size: int) -> AbstractContextManager[None]:

@@ -20,6 +20,7 @@ from dpaudit.engine.outputs import encode
 from dpaudit.engine.rounds import run_round
 from dpaudit.engine.sampling import (
     LARGEST_BLOCK,
+    MOST_NUMBERS,
     BatchRaised,
     BlockPair,
     BlockSeeds,
@@ -76,6 +77,15 @@ def test_blocks_make_up_the_round(total: int) -> None:
     assert sum(coarse) == total
     assert max(coarse) == max(max(sizes), min(256, total))
     assert len(set(sizes[:-1])) <= 1
+
+
+@pytest.mark.parametrize("width", [1, 10, 1000, 10**7])
+def test_blocks_of_wide_outputs_hold_fewer_of_them(width: int) -> None:
+    sampler = Sampler(dpaudit.batched(lambda data, size, rng: rng.random((size, width))))
+    sizes = sampler.blocks(1_000_000, timed=False, width=width)
+    assert sum(sizes) == 1_000_000
+    assert max(sizes) * width <= max(MOST_NUMBERS, width)
+
 
 
 def test_seeds_descend_from_one_root_and_differ() -> None:
