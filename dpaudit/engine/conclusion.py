@@ -14,6 +14,7 @@ from dpaudit.engine.learning import Builder
 from dpaudit.engine.phase import Phase, Shown
 from dpaudit.engine.power import HEADLINE, detectable_epsilon, finding
 from dpaudit.engine.probing import traceback_of
+from dpaudit.engine.progress import Seeking
 from dpaudit.engine.representation import MEANING, NO_FLOATS, all_whole, any_float
 from dpaudit.engine.result import Channel, Result, StoppedBy, Witness, as_plain
 from dpaudit.engine.sampling import OutOfTime, Sampler, TimedOut, seed_child
@@ -55,7 +56,10 @@ class Conclusion:
         shown = self.phase.shown(hurried=self.hurried).joined(self.earlier)
         detectable = self._detectable()
         verdict = self._verdict(stopped_by, shown, detectable[HEADLINE])
-        looker = Looker(self.sampler, brief.claim, campaign.points, self.build, brief.entropy, self._witness_deadline())
+        seeking = Seeking(brief.name, wanted=brief.options.progress)
+        looker = Looker(
+            self.sampler, brief.claim, campaign.points, self.build, brief.entropy, seeking, self._witness_deadline()
+        )
         witness: Witness | None = None
         outputs: dict[str, Any] = {}
         if verdict is Verdict.VIOLATION:
@@ -164,16 +168,17 @@ class Conclusion:
     def _witness(self, looker: Looker, leader: Candidate) -> tuple[Witness | None, dict[str, Any]]:
         if self.hurried:
             return None, {}
-        witness, outputs = find_witness(
-            looker,
-            self.brief.neighbours,
-            leader.pair,
-            leader.learner,
-            spent=2 * leader.seen,
-            alpha=self.brief.options.alpha,
-            shrink=self.brief.options.shrink,
-            origin=self.brief.mechanism,
-        )
+        with looker.seeking:
+            witness, outputs = find_witness(
+                looker,
+                self.brief.neighbours,
+                leader.pair,
+                leader.learner,
+                spent=2 * leader.seen,
+                alpha=self.brief.options.alpha,
+                shrink=self.brief.options.shrink,
+                origin=self.brief.mechanism,
+            )
         if witness is None:
             self._tell("No witness: time ran out, or a call failed, while a small example was being sought.")
         return witness, outputs

@@ -20,6 +20,7 @@ from dpaudit.engine.events import Event, observed_epsilon, simplest
 from dpaudit.engine.evidence import Points
 from dpaudit.engine.learning import Builder, Learner, Settled
 from dpaudit.engine.outputs import encode
+from dpaudit.engine.progress import Seeking
 from dpaudit.engine.result import Frequency, Witness
 from dpaudit.engine.sampling import (
     OutOfTime,
@@ -58,6 +59,7 @@ class Looker:
     points: Points
     build: Builder
     entropy: int
+    seeking: Seeking
     deadline: float | None = None  # monotonic; past it looking stops
     drawn: int = 0
     looks: int = 0
@@ -78,7 +80,7 @@ class Looker:
                 self.sampler, pair.data, pair.neighbour, learner.views, self.entropy,
                 (base + self.looks, candidate.rounds), 0, sizes, learner.wanted(len(sizes)),
             )  # fmt: skip
-            ended = run_task(task, deadline=self.deadline)
+            ended = run_task(task, deadline=self.deadline, on_block=self.seeking.refresh)
             if ended.cause is not None:
                 raise ended.cause
             merged = merge(ended.blocks)
@@ -111,6 +113,7 @@ def find_witness(
         pair, confirmed = found, False
         small = _shrink(looker, neighbours, found, spent) if shrink else None
         same = small is None or fingerprint(tuple(small)) == fingerprint(tuple(found))
+        looker.seeking.confirming()
         attempts = [found] if small is None or same else [small, found]
         for number, attempt in enumerate(attempts, start=1):
             threshold = math.log(number * (number + 1) / alpha)
@@ -139,6 +142,7 @@ def _shrink(looker: Looker, neighbours: Neighbours, found: Pair, spent: int) -> 
             late = looker.deadline is not None and time.monotonic() > looker.deadline
             if looker.looks >= MOST_LOOKS or left < FEWEST_SAMPLES or late:
                 return False
+            looker.seeking.shrinking(looker.looks)
             threshold = math.log(1.0 / SHRINKING_ALPHA)
             allowed = min(max(2 * spent, FEWEST_SAMPLES), left)
             try:

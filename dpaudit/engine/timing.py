@@ -30,7 +30,7 @@ from dpaudit.engine.labels import LabelWealth, Settled, lower_bound
 from dpaudit.engine.options import Options, slow_pairs
 from dpaudit.engine.power import HEADLINE, detectable_epsilon
 from dpaudit.engine.probing import traceback_of
-from dpaudit.engine.progress import Progress
+from dpaudit.engine.progress import Progress, Seeking
 from dpaudit.engine.result import Channel, Result, StoppedBy, Witness, as_plain
 from dpaudit.engine.rivals import Rival, Stream, next_rival
 from dpaudit.engine.sampling import seed_child
@@ -284,14 +284,19 @@ class TimingRun:
         fresh = Stream(LabelWealth(self.points, self.bets))
         best, cause = 0.0, None
         least = max(leader.comparison.seen, 4 * FIRST_BLOCK)
-        while cause is None and (fresh.seen < least or best < self.log_threshold) and fresh.seen < CONFIRMING * least:
-            if self.deadline is not None and time.monotonic() > self.deadline + 0.1 * (self.options.seconds or 0.0):
-                break
-            size = min(max(FIRST_BLOCK, math.ceil(GROWTH * fresh.seen)), LARGEST_BLOCK)
-            timed = self.watch.run([tuple(leader.pair)], size)
-            self.calls += len(timed)
-            fresh.settle(timed.labels[:, 0], timed.nanoseconds[:, 0])
-            best, cause = max(best, fresh.log_wealth), timed.cause
+        with Seeking(self.brief.name, wanted=self.options.progress) as seeking:
+            seeking.confirming()
+            while (
+                cause is None and (fresh.seen < least or best < self.log_threshold) and fresh.seen < CONFIRMING * least
+            ):
+                if self.deadline is not None and time.monotonic() > self.deadline + 0.1 * (self.options.seconds or 0.0):
+                    break
+                size = min(max(FIRST_BLOCK, math.ceil(GROWTH * fresh.seen)), LARGEST_BLOCK)
+                timed = self.watch.run([tuple(leader.pair)], size)
+                self.calls += len(timed)
+                fresh.settle(timed.labels[:, 0], timed.nanoseconds[:, 0])
+                best, cause = max(best, fresh.log_wealth), timed.cause
+                seeking.refresh()
         event = threshold_event(leader.comparison.labels, leader.comparison.nanoseconds, self.points)
         if event is None or not 0 < int(fresh.labels.sum()) < fresh.labels.size:
             return None, {}, cause is not None
