@@ -21,7 +21,7 @@ from dpaudit.engine.crew import Crew, LostWorker
 from dpaudit.engine.family import points_of
 from dpaudit.engine.learning import Builder, Settled, build_views
 from dpaudit.engine.options import Options, slow_pairs
-from dpaudit.engine.outputs import encode, same_to_each
+from dpaudit.engine.outputs import encode
 from dpaudit.engine.phase import Phase, Shown
 from dpaudit.engine.probing import probe
 from dpaudit.engine.progress import Progress
@@ -38,6 +38,7 @@ from dpaudit.engine.sampling import (
     Task,
     TellingContainer,
     TimedOut,
+    check_containers,
     merge,
     seed_child,
 )
@@ -246,13 +247,11 @@ class Run:
         """
         known = self.phase.containers.setdefault(candidate.number, set())
         known |= merged.containers
-        if not same_to_each(known):
+        try:
+            check_containers(known)
+        except TellingContainer:
             self.drawn += 2 * merged.size
-            names = [f"{kind} of shape {shape}" if shape else kind for kind, shape in sorted(known)]
-            raise TellingContainer(
-                f"Calls for several outputs came as {' and as '.join(names)}, where an output may look different because of "
-                "others that came with it"
-            )
+            raise
 
     def _check_replays(self, candidate: Candidate) -> None:
         """Before an accusation, look at as many outputs as it rests on, where fewer were never seen to differ."""
