@@ -91,7 +91,7 @@ def registered(task: tuple[str, int]) -> Row:
         Options(samples=budget, alpha=ALPHA, seed=PAIR_SEED, shrink=False), name,
     )  # fmt: skip
     row["pairs"] = search.result().pairs
-    given = [tuple(search.campaign.leader().pair)]
+    given = [tuple(search.phase.campaign.leader().pair)]
     for key, where in (("given", given), ("searched", entry.neighbours())):
         if key == "searched" and row["pairs"] == 1 and len(entry.neighbours().pool(2)) == 1:
             continue  # there is nothing to search

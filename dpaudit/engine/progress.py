@@ -1,4 +1,5 @@
-"""Progress lines on stderr: samples, evidence against the threshold, time left. Silent where nobody watches.
+"""Progress lines on stderr: samples, evidence and time left, then how the search for a small example goes. Silent where
+nobody watches.
 
 An audit that runs in a worker process has no line of its own: it sends what there is to show through a pipe, and the parent
 shows one line per running audit.
@@ -17,10 +18,12 @@ import time
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 SEND_EVERY = 0.2  # seconds
 LONGEST_NAME = 500
+LONGEST_SHOWN = 60  # of a name, beside a bar,
+LONGEST_BEFORE_WORDS = 30  # and beside words that would not fit into 80 columns otherwise
 
 
 class _Bar(Protocol):
@@ -50,9 +53,9 @@ class Progress:
         self._wanted = wanted
 
     def __enter__(self) -> Self:
-        if _relay is not None and self._wanted is not False:
-            self._bar = _Sender(_relay, self._name, self._samples, self._deadline)
-        elif watched() if self._wanted is None else self._wanted:
+        if (pipe := _pipe(self._wanted)) is not None:
+            self._bar = _Sender(pipe, self._name, self._samples, self._deadline)
+        elif _here(self._wanted):
             self._bar = _line(self._name, self._samples, self._deadline)
         return self
 
@@ -71,6 +74,61 @@ class Progress:
         """Show the evidence."""
         if self._bar is not None:
             self._bar.set_postfix_str(f"evidence {log_wealth:.1f} of {self._threshold:.1f}", refresh=False)
+
+
+class Seeking:
+    """A line after a violation, while a small example is sought; shown where and when :class:`Progress` is.
+
+    It only tells: nothing that is drawn or found depends on it. Unless entered, it does nothing.
+    """
+
+    def __init__(self, name: str, *, wanted: bool | None) -> None:
+        self._name = name
+        self._wanted = wanted
+        self._pipe: Connection | None = None
+        self._shown = False
+        self._line: Any = None
+        self._doing = ""
+        self._began = self._next = 0.0
+
+    def __enter__(self) -> Self:
+        self._began = time.monotonic()
+        self._pipe = _pipe(self._wanted)
+        self._shown = self._pipe is not None or _here(self._wanted)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._shown = False
+        if self._line is not None:
+            self._line.close()
+
+    def shrinking(self, pairs: int) -> None:
+        """So many smaller pairs were tried."""
+        self._doing = f"shrinking: {pairs} pair{'s' * (pairs != 1)} tried"
+        self.refresh()
+
+    def confirming(self) -> None:
+        """The pair that was found is looked at again."""
+        self._doing = "confirming"
+        self._next = 0.0
+        self.refresh()
+
+    def refresh(self, drawn: int = 0) -> None:
+        """Let the seconds go on, after every block that is drawn."""
+        del drawn
+        now = time.monotonic()
+        if not self._shown or now < self._next:
+            return
+        self._next = now + SEND_EVERY
+        told = _Told(self._name[:LONGEST_NAME], f"violation found, {self._doing}, {now - self._began:.0f} s")
+        if self._pipe is not None:
+            _send(self._pipe, told)
+        elif self._line is None:
+            self._line = told.line()
+        else:
+            told.show(self._line)
 
 
 @functools.cache
@@ -96,7 +154,7 @@ def _kind() -> Any:
 def _line(name: str, samples: int, deadline: float | None) -> Any:
     line = _kind()(
         total=samples,
-        desc=name if len(name) <= 60 else f"{name[:57]}...",
+        desc=_shortened(name, LONGEST_SHOWN),
         unit="",
         unit_scale=True,
         file=sys.stderr,
@@ -107,7 +165,19 @@ def _line(name: str, samples: int, deadline: float | None) -> Any:
     return line
 
 
+def _shortened(name: str, most: int) -> str:
+    return name if len(name) <= most else f"{name[: most - 3]}..."
+
+
 _relay: Connection | None = None  # in a worker: where its progress goes
+
+
+def _pipe(wanted: bool | None) -> Connection | None:
+    return None if wanted is False else _relay
+
+
+def _here(wanted: bool | None) -> bool:
+    return watched() if wanted is None else wanted
 
 
 def relay_to(pipe: Connection | None) -> None:
@@ -119,6 +189,52 @@ def relay_to(pipe: Connection | None) -> None:
 def relayed() -> bool:
     """Whether progress is sent away."""
     return _relay is not None
+
+
+class _Drawn(NamedTuple):
+    """How far the sampling of an audit is, and what shows it."""
+
+    name: str
+    samples: int
+    drawn: float
+    evidence: str
+    left: float | None  # seconds: clocks of processes need not agree
+
+    def line(self) -> Any:
+        return _line(self.name, self.samples, self._deadline())
+
+    def show(self, line: Any) -> None:
+        line.deadline = self._deadline()
+        line.set_postfix_str(self.evidence, refresh=False)
+        line.update(self.drawn - line.n)
+
+    def _deadline(self) -> float | None:
+        return None if self.left is None else time.monotonic() + self.left
+
+
+class _Told(NamedTuple):
+    """What is being done for an audit, in words, and what shows it."""
+
+    name: str
+    text: str
+
+    def line(self) -> Any:
+        from tqdm import tqdm
+
+        # The bar of a line without a total is blank; with it tqdm cuts the line where the terminal ends.
+        return tqdm(desc=self._words(), file=sys.stderr, leave=False, bar_format="{desc}{bar}")
+
+    def show(self, line: Any) -> None:
+        line.set_description_str(self._words(), refresh=True)
+
+    def _words(self) -> str:
+        return f"{_shortened(self.name, LONGEST_BEFORE_WORDS)}: {self.text}"
+
+
+def _send(pipe: Connection, message: _Drawn | _Told) -> None:
+    """Smaller than what a pipe takes in one piece, so workers need no lock, which one of them could die with."""
+    with contextlib.suppress(OSError):
+        pipe.send(message)
 
 
 class _Sender:
@@ -149,10 +265,8 @@ class _Sender:
     def _send(self) -> None:
         now = time.monotonic()
         self._next = now + SEND_EVERY
-        left = None if self._deadline is None else self._deadline - now  # clocks of processes need not agree
-        # Smaller than what a pipe takes in one piece, so workers need no lock, which one of them could die with.
-        with contextlib.suppress(OSError):
-            self._pipe.send((self._name, self._samples, self._drawn, self._evidence, left))
+        left = None if self._deadline is None else self._deadline - now
+        _send(self._pipe, _Drawn(self._name, self._samples, self._drawn, self._evidence, left))
 
 
 class Board:
@@ -162,6 +276,7 @@ class Board:
         # Writing small pieces at once is what pipes of Unix do.
         self._shown = os.name == "posix" and (watched() if wanted is None else wanted)
         self._lines: dict[str, Any] = {}
+        self._kinds: dict[str, type[_Drawn] | type[_Told]] = {}  # of the messages that the lines show
         self._ended: set[str] = set()
         self._lock = threading.RLock()
         self.pipe: Connection | None = None  # for the workers' ``relay_to``
@@ -207,14 +322,16 @@ class Board:
     def _read(self, reader: Connection) -> None:
         with contextlib.suppress(EOFError, OSError):
             while True:
-                name, samples, drawn, evidence, left = reader.recv()
-                deadline = None if left is None else time.monotonic() + left
+                message: _Drawn | _Told = reader.recv()
                 with self._lock:
-                    if self._shown and name not in self._ended:
-                        if name not in self._lines:
-                            self._lines[name] = _line(name, samples, deadline)
-                        line = self._lines[name]
-                        line.deadline = deadline
-                        line.set_postfix_str(evidence, refresh=False)
-                        line.update(drawn - line.n)
+                    if self._shown and message.name not in self._ended:
+                        self._show(message)
         reader.close()
+
+    def _show(self, message: _Drawn | _Told) -> None:
+        name = message.name
+        if name not in self._lines or self._kinds[name] is not type(message):
+            if name in self._lines:
+                self._lines.pop(name).close()  # the next one takes its place on the terminal
+            self._lines[name], self._kinds[name] = message.line(), type(message)
+        message.show(self._lines[name])

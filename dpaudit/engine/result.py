@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
@@ -119,22 +119,6 @@ class Result:
     samples_after: int = 0  # spent on shrinking and confirming
     outputs: Mapping[str, Any] = field(default_factory=dict)  # small summary for pictures
     versions: Mapping[str, str] = field(default_factory=versions)
-
-    @classmethod
-    def of_nothing(cls, *, masses: Iterable[float], **known: Any) -> Result:
-        """What there is where an audit was interrupted before anything was drawn."""
-        return cls(
-            verdict=Verdict.INCONCLUSIVE,
-            epsilon_lower=0.0,
-            parameter_lower=0.0,
-            samples=0,
-            pairs=0,
-            detectable_epsilon=math.inf,
-            detectable=dict.fromkeys(masses, math.inf),
-            stopped_by=StoppedBy.INTERRUPT,
-            reproducible=False,
-            **known,
-        )
 
     def __str__(self) -> str:
         from dpaudit.engine.text import render

@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
@@ -25,7 +25,7 @@ from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
 from dpaudit.engine.drift import log_collision
-from dpaudit.engine.outputs import Encoded, container, digest, encode, record_keys, stack, unwrapped
+from dpaudit.engine.outputs import Encoded, container, digest, encode, record_keys, same_to_each, stack, unwrapped
 from dpaudit.engine.views import Block, RecordView, ScoreView, View
 from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.mechanism import (
@@ -410,6 +410,16 @@ def merge(blocks: Sequence[BlockPair]) -> BlockPair:
     seconds = (sum(block.seconds[0] for block in blocks), sum(block.seconds[1] for block in blocks))
     containers = frozenset[Container]().union(*(block.containers for block in blocks))
     return BlockPair(sum(block.size for block in blocks), counts, (learn[0], learn[1]), repeats, seconds, containers)
+
+
+def check_containers(known: Collection[Container]) -> None:
+    """Refuse containers in which an output looks different because of others that came with it."""
+    if not same_to_each(known):
+        names = [f"{kind} of shape {shape}" if shape else kind for kind, shape in sorted(known)]
+        raise TellingContainer(
+            f"Calls for several outputs came as {' and as '.join(names)}, where an output may look different because of "
+            "others that came with it"
+        )
 
 
 def block_sizes(total: int, *, least: int = 1, largest: int = LARGEST_BLOCK) -> tuple[int, ...]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import copy
 import math
-import secrets
 import time
 from collections.abc import Callable
 from typing import Any
@@ -22,21 +21,22 @@ import numpy as np
 
 from dpaudit._hypothesis import noticed_interrupts, passed
 from dpaudit.claims import Claim, Relation, Verdict
+from dpaudit.engine.brief import INTERRUPTED, Brief
 from dpaudit.engine.clock import Stopwatch, Timed
 from dpaudit.engine.durations import describe_times, threshold_event, timing_witness
 from dpaudit.engine.evidence import Points, bet_sizes
 from dpaudit.engine.family import LARGEST_EPSILON, claim_delta, claimed_epsilon, points_of
 from dpaudit.engine.labels import LabelWealth, Settled, lower_bound
 from dpaudit.engine.options import Options, slow_pairs
-from dpaudit.engine.power import HEADLINE, MASSES, detectable_epsilon
+from dpaudit.engine.power import HEADLINE, detectable_epsilon
 from dpaudit.engine.probing import traceback_of
-from dpaudit.engine.progress import Progress
+from dpaudit.engine.progress import Progress, Seeking
 from dpaudit.engine.result import Channel, Result, StoppedBy, Witness, as_plain
 from dpaudit.engine.rivals import Rival, Stream, next_rival
 from dpaudit.engine.sampling import seed_child
 from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism import Named, as_mechanism
-from dpaudit.neighbours import Neighbours, check_relation
+from dpaudit.neighbours import Neighbours
 from dpaudit.validation import shorten
 
 WARM_UP = 50  # calls on each side of every pair before its first bet, on which nothing is ever bet
@@ -49,7 +49,6 @@ FROM_ZERO = 0.1
 EQUALITY = Points.of([(0.0, 0.0)])
 NOISE_NUMBER, COIN_NUMBER = 6_000_000, 6_000_001  # names of the seeds
 
-INTERRUPTED = "Interrupted; this is the result so far."
 LIMITS = (
     "Timing stands outside the promises of the other channels: a clock cannot be replayed, so the result is not reproducible, "
     "only one process is used, and alpha holds for the labels (fair coins) and a machine that treats equal data alike, which "
@@ -67,14 +66,10 @@ class TimingRun:
     """State of a running audit of the clock."""
 
     def __init__(self, mechanism: Any, claim: Claim, neighbours: Neighbours, options: Options, name: str) -> None:
-        if isinstance(claim, type) or not isinstance(claim, Claim):
-            raise InvalidArgument(f"claim={shorten(claim)} must be a claim such as dpaudit.PureDP(1.0).")
-        check_relation(claim, neighbours)
+        self.brief = Brief.of(mechanism, claim, neighbours, options, name)
         _check_options(claim, neighbours, options)
-        self.source, self.claim, self.neighbours, self.options, self.name = mechanism, claim, neighbours, options, name
-        self.started = time.monotonic()
-        self.deadline = None if options.seconds is None else self.started + 0.95 * options.seconds
-        self.entropy = secrets.randbits(63) if options.seed is None else options.seed
+        self.claim, self.neighbours, self.options = claim, neighbours, options
+        self.entropy, self.deadline = self.brief.entropy, self.brief.deadline
         self.mechanism = as_mechanism(mechanism)
         noise, coins = (
             np.random.Generator(np.random.PCG64(seed_child(self.entropy, number)))
@@ -96,19 +91,7 @@ class TimingRun:
             with noticed_interrupts():
                 self.rivals = self._pool()
         except KeyboardInterrupt:
-            return Result.of_nothing(
-                masses=MASSES,
-                name=self.name,
-                claim=self.claim,
-                delta=claim_delta(self.claim),
-                alpha=self.options.alpha,
-                seconds=time.monotonic() - self.started,
-                channel=self.options.channel,
-                relation=self.neighbours.relation,
-                seed=self.entropy,
-                threshold=self.log_threshold,
-                messages=(*self.messages, INTERRUPTED),
-            )
+            return self.brief.nothing_drawn(self.log_threshold, self.messages)
         stopped_by = self._loop()
         if self.raised == self.calls > 0:
             plain = self.mechanism.resolve() if isinstance(self.mechanism, Named) else self.mechanism
@@ -120,7 +103,7 @@ class TimingRun:
 
     def _pool(self) -> list[Rival]:
         wanted = max(1, min(self.options.pairs, self.options.samples // MEANT_FOR_A_PAIR))
-        deadline = self.options.pool_deadline(self.started)
+        deadline = self.options.pool_deadline(self.brief.started)
         pairs = self.neighbours.pool(wanted, seed=self.entropy % 2**32, deadline=deadline)
         if passed(deadline) and not self.neighbours.named:
             self.messages.append(slow_pairs(len(pairs), wanted, self.options.seconds))
@@ -144,7 +127,7 @@ class TimingRun:
     def _loop(self) -> StoppedBy:
         options = self.options
         shown = Progress(
-            self.name, options.samples, self.log_threshold, wanted=options.progress, deadline=self.deadline
+            self.brief.name, options.samples, self.log_threshold, wanted=options.progress, deadline=self.deadline
         )
         with shown as progress:
             while True:
@@ -241,7 +224,7 @@ class TimingRun:
                 self.messages.append(INTERRUPTED)
                 stopped_by = StoppedBy.INTERRUPT
         return Result(
-            name=self.name,
+            name=self.brief.name,
             claim=self.claim,
             verdict=verdict,
             epsilon_lower=0.0 if self.control_failed else self._epsilon_lower(parameter_lower),
@@ -249,7 +232,7 @@ class TimingRun:
             parameter_lower=parameter_lower,
             alpha=self.options.alpha,
             samples=calls,
-            seconds=time.monotonic() - self.started,
+            seconds=time.monotonic() - self.brief.started,
             pairs=sum(rival.comparison.seen > 0 for rival in self.rivals),
             channel=Channel.TIMING,
             relation=self.neighbours.relation,
@@ -301,14 +284,19 @@ class TimingRun:
         fresh = Stream(LabelWealth(self.points, self.bets))
         best, cause = 0.0, None
         least = max(leader.comparison.seen, 4 * FIRST_BLOCK)
-        while cause is None and (fresh.seen < least or best < self.log_threshold) and fresh.seen < CONFIRMING * least:
-            if self.deadline is not None and time.monotonic() > self.deadline + 0.1 * (self.options.seconds or 0.0):
-                break
-            size = min(max(FIRST_BLOCK, math.ceil(GROWTH * fresh.seen)), LARGEST_BLOCK)
-            timed = self.watch.run([tuple(leader.pair)], size)
-            self.calls += len(timed)
-            fresh.settle(timed.labels[:, 0], timed.nanoseconds[:, 0])
-            best, cause = max(best, fresh.log_wealth), timed.cause
+        with Seeking(self.brief.name, wanted=self.options.progress) as seeking:
+            seeking.confirming()
+            while (
+                cause is None and (fresh.seen < least or best < self.log_threshold) and fresh.seen < CONFIRMING * least
+            ):
+                if self.deadline is not None and time.monotonic() > self.deadline + 0.1 * (self.options.seconds or 0.0):
+                    break
+                size = min(max(FIRST_BLOCK, math.ceil(GROWTH * fresh.seen)), LARGEST_BLOCK)
+                timed = self.watch.run([tuple(leader.pair)], size)
+                self.calls += len(timed)
+                fresh.settle(timed.labels[:, 0], timed.nanoseconds[:, 0])
+                best, cause = max(best, fresh.log_wealth), timed.cause
+                seeking.refresh()
         event = threshold_event(leader.comparison.labels, leader.comparison.nanoseconds, self.points)
         if event is None or not 0 < int(fresh.labels.sum()) < fresh.labels.size:
             return None, {}, cause is not None
@@ -322,7 +310,7 @@ class TimingRun:
             delta=float(self.points.delta.min()),
             confirmed=best >= self.log_threshold,
             seed=self.entropy,
-            origin=self.source,
+            origin=self.brief.mechanism,
         )
         return witness, outputs, cause is not None
 

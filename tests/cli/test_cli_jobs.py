@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from dpaudit.engine.progress import Board, Progress, relay_to
+from dpaudit.engine.progress import Board, Progress, Seeking, relay_to
 
 termios = pytest.importorskip("termios", reason="there are no terminals here")
 pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
@@ -69,6 +69,32 @@ def test_one_line_for_each_running_audit(project: Any) -> None:
     assert "\x1b[A" in shown  # from the lower line back to the upper one
 
 
+SLOW_HALF = SLOW.replace("slow", "slow_half").replace("noisy", "half") + (
+    "from hypothesis import strategies as st\n"
+    "PAIR = dpaudit.neighbours.add_remove(st.integers(0, 5), min_size=1, max_size=4)\n"
+)
+
+
+def without_clock(document: str) -> list[dict[str, Any]]:
+    results: list[dict[str, Any]] = [audit["result"] for audit in json.loads(document)["audits"]]
+    for result in results:
+        del result["seconds"]
+    return results
+
+
+@pytest.mark.parametrize("jobs", [(), ("-j", "2")])
+def test_the_line_tells_how_a_small_example_is_sought(project: Any, jobs: tuple[str, ...]) -> None:
+    project.audits(SLOW_HALF, project.audit("first", "slow_half"), project.audit("second", "slow_half"))
+    code, out, shown = run_watched(project, "run", *jobs, "--json")
+    assert code == 1, out + shown
+    for name in ("first", "second"):
+        assert f"{name}: violation found, shrinking: 0 pairs tried, 0 s" in shown
+        assert f"{name}: violation found, confirming, " in shown
+        assert shown.index(f"{name}:   0%") < shown.index(f"{name}: violation")
+    project.fresh()
+    assert without_clock(out) == without_clock(project.run("run", *jobs, "--json")[1])  # unwatched
+
+
 def test_lines_of_results_stay_whole(project: Any) -> None:
     project.audits(
         SLOW, *(project.audit(name, "slow", samples=8000, options='"power": 3.0') for name in ("one", "two", "three"))
@@ -82,15 +108,16 @@ def test_lines_of_results_stay_whole(project: Any) -> None:
         assert any(name in line and "samples" in line for line in lines), out
 
 
+@pytest.mark.parametrize("mechanism", ["slow", "half"])
 @pytest.mark.parametrize("watched", [False, True])
-def test_nobody_watches(project: Any, watched: bool, capfd: pytest.CaptureFixture[str]) -> None:
-    project.audits(SLOW, project.audit("first", "slow", samples=8000, options='"power": 3.0'))
+def test_nobody_watches(project: Any, mechanism: str, watched: bool, capfd: pytest.CaptureFixture[str]) -> None:
+    project.audits(SLOW, project.audit("first", mechanism, samples=8000, options='"power": 3.0'))
     if watched:  # by a machine
         code, out, shown = run_watched(project, "run", "-j", "2", CI="true")
     else:
         code, out = project.run("run", "-j", "2")
         shown = capfd.readouterr().err
-    assert (code, shown) == (0, ""), out + shown
+    assert (code, shown) == (int(mechanism == "half"), ""), out + shown
 
 
 def test_a_process_that_dies_takes_nobody_along(project: Any) -> None:
@@ -185,6 +212,48 @@ def test_the_board_forgets_what_ended(capfd: pytest.CaptureFixture[str]) -> None
     assert out == "a line\n"
     assert "xxx..." in err
     assert "silent" not in err
+
+
+@pytest.mark.parametrize("sent", [False, True])
+def test_words_take_the_place_of_the_bar(sent: bool, capfd: pytest.CaptureFixture[str]) -> None:
+    wanted = None if sent else True
+    with Board(wanted=True) as board:
+        relay_to(board.pipe if sent else None)
+        try:
+            with Progress("above", 100, 10.0, wanted=wanted), Progress("below", 100, 10.0, wanted=wanted):
+                time.sleep(0.3)
+            with Seeking("above", wanted=wanted) as seeking:
+                seeking.shrinking(0)
+                time.sleep(0.3)
+                seeking.shrinking(1)
+                seeking.shrinking(2)  # so soon it is not shown
+                time.sleep(0.3)
+                seeking.refresh()
+                seeking.confirming()  # a change is, at once
+                time.sleep(0.3)
+                board.ended("above")
+                seeking.refresh()
+            seeking.shrinking(9)
+            with Seeking("silent", wanted=False) as seeking:
+                seeking.confirming()
+            with Seeking("x" * 3000, wanted=wanted) as seeking:
+                seeking.confirming()
+                time.sleep(0.3)
+        finally:
+            relay_to(None)
+    shown = capfd.readouterr().err
+    told = re.findall(r"above: violation found, (.*?), \d s", shown)
+    assert list(dict.fromkeys(told)) == [
+        "shrinking: 0 pairs tried",
+        "shrinking: 1 pair tried",
+        "shrinking: 2 pairs tried",
+        "confirming",
+    ]
+    assert "silent" not in shown
+    assert f"{'x' * 27}...: violation found, confirming, 0 s" in shown
+    if sent:  # the bar of the other audit stays where it is, below
+        assert shown.count("\n") == shown.count("\x1b[A") > 0
+        assert not re.search(r"\n[^\x1b]*above", shown)
 
 
 @pytest.mark.parametrize("sent", [False, True])

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import dpaudit
 from benchmarks.detection import ALPHA, ONE, PROMISES, SEARCHING, Promise, samples_to_detect
 from dpaudit import PureDP, Verdict, neighbours
-from dpaudit.engine import run as engine_run
+from dpaudit.engine.conclusion import Conclusion
 from dpaudit.engine.power import MASSES, NUMBERS, Finding, detectable_epsilon
 from mechanisms.broken.laplace import MisscaledLaplace
 
@@ -148,7 +148,7 @@ def test_what_is_said_to_be_detectable_is_detected(
     With a chance of 0.9 a count that falls short has probability 4.3e-2 (20 runs) or 7.0e-2 (10), but the calibration is on
     the safe side (0.95: 2.6e-3 and 1.2e-2) and seeds are fixed.
     """
-    monkeypatch.setattr(engine_run.Run, "_witness", lambda *_: (None, {}))  # of no interest here
+    monkeypatch.setattr(Conclusion, "_witness", lambda *_: (None, {}))  # of no interest here
     claim = PureDP(claimed)
     told = dpaudit.audit(hidden(kind, mass, 0.0), claim, [(0, 1)], samples=samples, alpha=ALPHA, seed=0).detectable[
         mass
@@ -164,7 +164,7 @@ def test_what_is_said_to_be_detectable_is_detected(
 
 def test_what_is_detectable_is_not_told_with_too_much_caution(monkeypatch: pytest.MonkeyPatch) -> None:
     """Half way from the claim to what is told, an event among two values is found in few runs; seeds are fixed."""
-    monkeypatch.setattr(engine_run.Run, "_witness", lambda *_: (None, {}))
+    monkeypatch.setattr(Conclusion, "_witness", lambda *_: (None, {}))
     samples, mass = 20_000, 0.1
     told = dpaudit.audit(hidden("two values", mass, 0.0), PureDP(1.0), [(0, 1)], samples=samples, alpha=ALPHA, seed=0)
     half = hidden("two values", mass, 0.5 * (1.0 + told.detectable_epsilon))

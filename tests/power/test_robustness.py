@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -806,6 +807,7 @@ def test_budgets_are_kept() -> None:
 
 def test_nothing_is_printed_where_nobody_watches(capfd: pytest.CaptureFixture[str]) -> None:
     audit(noisy_count(1.0))
+    audit(noisy_count(0.5))
     assert capfd.readouterr() == ("", "")
 
 
@@ -818,3 +820,14 @@ def test_progress_shows_samples_and_evidence(capfd: pytest.CaptureFixture[str]) 
     shown = capfd.readouterr().err
     assert "evidence" in shown
     assert "6.00k" in shown
+
+
+def test_progress_goes_on_while_a_small_example_is_sought_and_changes_nothing(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    where = neighbours.add_remove(st.integers(0, 5), min_size=1, max_size=4)
+    silent, watched = (audit(noisy_count(0.5), where, samples=20_000, progress=wanted) for wanted in (False, True))
+    shown = capfd.readouterr().err
+    assert "violation found, shrinking: 0 pairs tried, 0 s" in shown
+    assert "violation found, confirming, " in shown
+    assert replace(watched, seconds=0.0) == replace(silent, seconds=0.0)

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 import dpaudit
 from dpaudit import Verdict, neighbours
+from dpaudit.engine import conclusion, sampling
 from dpaudit.engine import run as engine_run
-from dpaudit.engine import sampling
 from dpaudit.engine.result import Result, StoppedBy
 
 PAIR = [([], [1])]
@@ -97,8 +97,8 @@ def test_interrupts_while_bounds_are_worked_out(times: int, monkeypatch: pytest.
             raise KeyboardInterrupt
         return power(*arguments, **named)
 
-    power = engine_run.detectable_epsilon
-    monkeypatch.setattr(engine_run, "detectable_epsilon", impatient)
+    power = conclusion.detectable_epsilon
+    monkeypatch.setattr(conclusion, "detectable_epsilon", impatient)
     result = audit(half_scale, samples=3000)
     assert result.verdict is Verdict.VIOLATION
     assert result.epsilon_lower >= 1.0

@@ -87,7 +87,6 @@ def test_blocks_of_wide_outputs_hold_fewer_of_them(width: int) -> None:
     assert max(sizes) * width <= max(MOST_NUMBERS, width)
 
 
-
 def test_seeds_descend_from_one_root_and_differ() -> None:
     keys = [
         (pair, round_, block, side) for pair in range(3) for round_ in range(3) for block in range(3) for side in (0, 1)
