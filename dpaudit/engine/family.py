@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -65,7 +66,8 @@ class Interval:
         return self.values[-1]
 
 
-def parameter_grid(claimed: float, largest: float) -> list[Interval]:
+@lru_cache(maxsize=256)
+def parameter_grid(claimed: float, largest: float) -> tuple[Interval, ...]:
     """Where a lower bound is read, fixed by the claim alone; the claimed value is an anchor.
 
     Anchors at every tenth of the claim up to 1.2 of it, then 10 % apart; between them steps of 0.5 % of the claim, and of
@@ -85,4 +87,4 @@ def parameter_grid(claimed: float, largest: float) -> list[Interval]:
     while low < largest:
         grid.append(Interval(tuple(low * (1.0 + 0.005 * step) for step in range(1, 21))))
         low = grid[-1].anchor
-    return grid
+    return tuple(grid)

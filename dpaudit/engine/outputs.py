@@ -141,16 +141,17 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
     return _walk_all(outputs)
 
 
-def container(outputs: NDArray[Any] | Sequence[Any]) -> tuple[str, tuple[int, ...]] | None:
+def container(outputs: NDArray[Any] | Sequence[Any], *, near: bool = False) -> tuple[str, tuple[int, ...]] | None:
     """What an array is said to hold, and the shape of one entry: what all its entries share, whichever of them calls for it.
 
-    None for lists and arrays of objects, whose entries are read one by one.
+    None for lists and arrays of objects, whose entries are read one by one. ``near`` says that integers are known to be floats.
     """
     if not isinstance(outputs, np.ndarray) or outputs.dtype.kind not in f"{NUMERIC}US":
         return None
     kind, size = outputs.dtype.kind, outputs.dtype.itemsize
     if kind in "biu":
-        near = size < 8 or not outputs.size or max(abs(int(outputs.max())), abs(int(outputs.min()))) <= EXACT_INTEGER
+        near = near or size < 8 or not outputs.size
+        near = near or max(abs(int(outputs.max())), abs(int(outputs.min()))) <= EXACT_INTEGER
         said = INTEGERS if near else "integers beyond 2^53"
     elif kind in "US":
         said = "words"

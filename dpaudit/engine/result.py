@@ -187,6 +187,8 @@ def claim_from_dict(plain: Mapping[str, Any]) -> Claim:
 
 def as_plain(value: Any) -> Any:
     """Anything in a result as plain data for JSON; numbers that are not finite become text."""
+    if type(value) is float:
+        return value if math.isfinite(value) else str(value)
     if isinstance(value, enum.Enum):
         return value.value
     if isinstance(value, float) and not math.isfinite(value):
@@ -196,7 +198,7 @@ def as_plain(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(key): as_plain(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
-        return [as_plain(item) for item in value]
+        return [item if type(item) in (int, str) else as_plain(item) for item in value]
     if hasattr(value, "parameter_name"):
         return claim_to_dict(value)
     if hasattr(value, "item"):

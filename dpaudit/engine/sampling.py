@@ -357,7 +357,8 @@ def _count(task: Task, first: int, blocks: Sequence[Outputs], sizes: Sequence[in
                 seen = slice(stop - size, stop if known else min(stop, stop - size + LOOKED_AT))
                 repeats.extend(view.unknown(Block(batch.rows(seen))))
     counts = tuple(view.study(prepared) if isinstance(view, ScoreView) else view.count(prepared) for view in task.views)
-    held = frozenset(found for block in blocks if (found := container(block)) is not None)
+    near = batch.counted is not None  # encoding counts integers of a small range only
+    held = frozenset(found for block in blocks if (found := container(block, near=near)) is not None)
     return OneSide(counts, _heads(batch, sizes, task.keep), tuple(repeats), held)
 
 
