@@ -59,6 +59,11 @@ PROPOSE_EVERY = 1.7  # again at every multiple by this factor,
 PROPOSALS = 3  # so many at a time
 FROM_ZERO = 0.1  # what must be detectable where the claim is epsilon = 0
 INTERRUPTED = "Interrupted; this is the result so far."
+UNLIKE = (
+    "Processes drew different outputs from the same seed, so the result depends on who drew what. Something in the mechanism "
+    "differs from process to process, such as the order of a set of words: start Python with PYTHONHASHSEED=0, sort what comes "
+    "out of sets, or audit without executor= and --workers."
+)
 IMPATIENCE = 5  # interrupts of a conclusion that takes milliseconds, after which there is none
 TYPES_NUMBER = 6_000_000  # names a seed
 LAST_ROUND = 0.8  # of what is left; a round as large takes the rest too
@@ -476,7 +481,7 @@ class Run:
             detectable_epsilon=detectable[HEADLINE],
             detectable=detectable,
             stopped_by=stopped_by,
-            reproducible=self.reproducible,
+            reproducible=self.reproducible and self.crew.alike,
             seed=self.entropy,
             witness=witness,
             messages=tuple(self.messages),
@@ -509,11 +514,14 @@ class Run:
             self.messages.append(message)
 
     def _verdict(self, stopped_by: StoppedBy, shown: Shown, detectable: float) -> Verdict:
-        if shown.stateful:
+        if self.reproducible and not self.crew.alike:
+            self._tell(UNLIKE)
+        if shown.stateful and (self.crew.alike or not self.reproducible):
             self._tell(
                 "Early and late outputs on the same data set differ: the mechanism keeps state (a budget accountant, a cache, "
                 "a seed), so its releases are not independent. Audit dpaudit.fresh(make), which makes a new one each time."
             )
+        if shown.stateful:
             return Verdict.INCONCLUSIVE
         if shown.refuted:
             if self.watch.constant:
