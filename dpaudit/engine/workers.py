@@ -129,6 +129,12 @@ class _Lane:
                 return
             time.sleep(0.005)
 
+    def interrupt(self) -> None:
+        """Hand Ctrl-C on to the call that runs."""
+        with self._lock:
+            if self._call is not None and self._process is not None and self._process.pid is not None:
+                os.kill(self._process.pid, signal.SIGINT)
+
     def close(self) -> None:
         if self._pipe is not None:
             self._pipe.close()
@@ -197,6 +203,12 @@ class Workers(Executor):
             self._end_abandoned()
             for thread in self._threads:
                 thread.join(PATIENCE)
+
+    def interrupt(self) -> None:
+        """Hand Ctrl-C on to calls that run, where processes can be interrupted rather than ended."""
+        for lane in self._lanes if os.name == "posix" else ():
+            with contextlib.suppress(OSError):
+                lane.interrupt()
 
     def _end_abandoned(self) -> None:
         until = time.monotonic() + PATIENCE
