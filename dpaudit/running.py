@@ -45,6 +45,7 @@ FROM_WEAK_TO_STRONG = (0, 3, 1, 2)  # exit codes
 MOST_NAMED = 10  # audits in a message
 KNOCK = 3.0  # seconds in which whoever listens at a port answers
 GRACE = 5.0  # seconds that audits under way in other processes get to end after Ctrl-C
+UNTOLD = 2.0  # of these, after which they are taken not to have heard of it
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +374,9 @@ def _side_by_side(plan: Plan, jobs: int) -> Iterator[Outcome]:
                         file=sys.stderr,
                         flush=True,
                     )
-            wait(futures, timeout=GRACE)
+            wait(futures, timeout=UNTOLD)
+            workers.interrupt()  # an interrupt from a program, such as the runner of a CI, reaches the parent alone
+            wait(futures, timeout=GRACE - UNTOLD)
             for future in futures.keys() - told:
                 if future.done() and not future.cancelled() and future.exception() is None:
                     yield replace(_settled(plan, futures[future], future), closing=True)

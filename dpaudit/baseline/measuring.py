@@ -36,9 +36,7 @@ def measure(mechanism: Any, leading: Leading, *, seed: int, trials: int, seconds
         The pair or the event has no plain form, or nothing could be drawn.
     """
     if leading.event is None:
-        raise InvalidArgument(
-            "the event has no plain form, so runs are compared by it only where they find the very same event on the same pair."
-        )
+        raise InvalidArgument("the event has no plain form (it is a learned score), so runs are not compared by it.")
     pair = (rebuild(leading.data), rebuild(leading.neighbour))
     sampler = Sampler(as_mechanism(mechanism))
     deadline = time.monotonic() + seconds

@@ -36,9 +36,9 @@ class Leading:
     on_neighbour: tuple[int, int] | None = None
 
     def same_question(self, other: Leading) -> bool:
-        """Whether both are about one event on one pair."""
+        """Whether both are about one event on one pair. The text of a learned score, which has no plain form, does not tell."""
         mine, theirs = (self.data, self.neighbour, self.text), (other.data, other.neighbour, other.text)
-        return mine == theirs and self.event == other.event
+        return mine == theirs and self.event is not None and self.event == other.event
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

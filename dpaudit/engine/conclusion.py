@@ -22,6 +22,11 @@ from dpaudit.engine.search import Candidate
 from dpaudit.engine.shrink import Looker, find_witness, leading_event
 from dpaudit.errors import DPAuditError, MechanismError
 
+UNLIKE = (
+    "Processes drew different outputs from the same seed, so the result depends on who drew what. Something in the mechanism "
+    "differs from process to process, such as the order of a set of words: start Python with PYTHONHASHSEED=0, sort what comes "
+    "out of sets, or audit without executor= and --workers."
+)
 FROM_ZERO = 0.1  # what must be detectable where the claim is epsilon = 0
 TYPES_NUMBER = 6_000_000  # names a seed
 FOR_THE_WITNESS = 0.1  # of the seconds
@@ -41,6 +46,7 @@ class Conclusion:
     trajectory: tuple[tuple[int, float], ...]
     messages: list[str]  # it grows while things are concluded
     reproducible: bool
+    alike: bool  # whether all processes drew the same from one seed, as far as was seen
     seconds_of_first_build: float  # of a pair's views, the longest
     hurried: bool  # interrupted while concluding: what was not yet worked out is left out
 
@@ -82,7 +88,7 @@ class Conclusion:
             detectable_epsilon=detectable[HEADLINE],
             detectable=detectable,
             stopped_by=stopped_by,
-            reproducible=self.reproducible,
+            reproducible=self.reproducible and self.alike,
             seed=brief.entropy,
             witness=witness,
             messages=tuple(self.messages),
@@ -109,11 +115,14 @@ class Conclusion:
             self.messages.append(message)
 
     def _verdict(self, stopped_by: StoppedBy, shown: Shown, detectable: float) -> Verdict:
-        if shown.stateful:
+        if self.reproducible and not self.alike:
+            self._tell(UNLIKE)
+        elif shown.stateful:
             self._tell(
                 "Early and late outputs on the same data set differ: the mechanism keeps state (a budget accountant, a cache, "
                 "a seed), so its releases are not independent. Audit dpaudit.fresh(make), which makes a new one each time."
             )
+        if shown.stateful:
             return Verdict.INCONCLUSIVE
         if shown.refuted:
             if self.phase.watch.constant:

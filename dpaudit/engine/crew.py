@@ -44,6 +44,7 @@ class Crew:
     def __init__(self, executor: Executor | None) -> None:
         self.executor = self._given = executor
         self.reproducible = False
+        self._served = False  # it has answered: what was settled stands, whatever becomes of it
         self._substitute: Workers | None = None
         self._lost_before: frozenset[str] | None = None
         self._firsts: dict[int, int] = {}  # signature of a process's first outputs -> the process
@@ -89,7 +90,9 @@ class Crew:
                 initargs=getattr(broken, "_initargs", ()),
             )
             return self._submit(task, seconds)
-        except RuntimeError as error:
+        except (RuntimeError, OSError) as error:
+            if self._served and not _about_pickling(error):
+                raise LostWorker(f"the executor takes no more work: {_first_sentence(error)}") from error
             if "shutdown" not in str(error):
                 raise
             raise InvalidArgument(f"executor={self.executor!r} takes no more work ({error}); make a new one.") from None
@@ -108,7 +111,9 @@ class Crew:
     def received(self, future: Future[Ended]) -> Ended:
         """What a finished future holds, with every way to lose a worker as :class:`LostWorker`."""
         try:
-            return received(future)
+            ended = received(future)
+            self._served = True
+            return ended
         except CannotBeSent as error:
             if self._substitute is None:
                 raise
@@ -134,9 +139,14 @@ class Crew:
         )
 
     @property
+    def alike(self) -> bool:
+        """Whether all processes drew the same from one seed, as far as was seen."""
+        return all(len(drawn) <= 1 for drawn in self._replays.values())
+
+    @property
     def replayable(self) -> bool:
         """Whether blocks that were lost may be drawn again: the mechanism is reproducible, and in all processes alike."""
-        return self.reproducible and all(len(drawn) <= 1 for drawn in self._replays.values())
+        return self.reproducible and self.alike
 
     def tells(self, task: Task, deadline: float | None) -> bool:
         """Whether the outputs on this pair vary enough to see processes that share random state. Where not, one draws alone."""
@@ -166,7 +176,7 @@ def run_packed(packed: bytes, seconds: float | None) -> Ended:
     """What a worker runs that gets its task in one piece."""
     try:
         task = pickle.loads(packed)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a pool would raise the second in the caller, whose program it would end
         raise Unpicklable(f"{type(error).__name__}: {error}") from None
     return run_sent_task(task, seconds)
 

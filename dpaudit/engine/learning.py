@@ -62,6 +62,7 @@ class Learner:
     _snapshot: list[Counts] = field(default_factory=list)
     _kept: list[Sides] = field(default_factory=list)
     _rows: int = 0
+    _built_on: int = 0  # of these, when views were built last
     _rebuild_at: int = 0
     _studied: dict[str, Counts] = field(default_factory=dict)
     _refits: list[int] = field(default_factory=list)
@@ -117,6 +118,12 @@ class Learner:
         width = max(batch.width for sides in self._kept for batch in sides)
         return (stack([a for a, _ in self._kept], width=width), stack([b for _, b in self._kept], width=width))
 
+    def halves(self) -> tuple[slice, slice]:
+        """Kept outputs to choose an event on, and others to count it on, on which no score was fitted."""
+        # A score that was fitted on counts was fitted on all that came after the views were built.
+        rows = self._built_on if self.version else self._rows
+        return slice(rows // 2), slice(rows // 2, rows)
+
     def settle(self, settled: Settled, size: int, *, last: bool = False) -> tuple[Record, ...]:
         """Turn a round into records (bets from the past, counts from the round), and only then learn from it.
 
@@ -167,6 +174,7 @@ class Learner:
         self.views = tuple(view for view, _ in built)
         self._past = [past for _, past in built]
         half = len(sides[0]) // 2
+        self._built_on = self._rows
         if self._refits:
             self._study(sides)
         # Scores were fitted on the first half, and are counted from the middle on.
@@ -187,7 +195,10 @@ class Learner:
                 self.views = (*self.views[:place], replace(view, studies=True), *self.views[place + 1 :])
 
     def _refit(self) -> None:
-        """Fit scores on all that was counted; their cells and past come from kept outputs they were not fitted on."""
+        """Fit scores on all that was counted; their cells and past come from the second half of what is kept.
+
+        What was kept after the views were built was counted too. That flatters the past a little, and no bet needs it fair.
+        """
         self._refits.pop(0)
         sides = self.kept()
         half = len(sides[0]) // 2

@@ -348,6 +348,7 @@ class Run:
             trajectory=tuple(self.trajectory),
             messages=self.messages,
             reproducible=self.reproducible,
+            alike=self.crew.alike,
             seconds_of_first_build=self.seconds_of_first_build,
             hurried=self.hurried,
         ).result(stopped_by)

@@ -47,7 +47,8 @@ Container: TypeAlias = tuple[str, tuple[int, ...]]
 ONE_EACH = (PerRelease, Plain, Fresh)  # mechanisms whose calls make one release each
 LARGEST_BLOCK = 131_072  # outputs drawn at once,
 MOST_NUMBERS = 1 << 19  # and numbers, where an output holds several: what bounds the memory
-TOGETHER = 8192  # outputs of a block below which the blocks of a task are counted together
+TOGETHER = 8192  # outputs of a block below which the blocks of a task are counted together,
+MOST_TOGETHER = 1 << 18  # unless they are so wide that it holds more numbers than this
 ALL_LEARNED = 1024  # outputs of a block below which all are learned from
 SIGNED = (32, 512, 4096)  # outputs that tell processes apart; more where fewer could be the same by chance
 COMMON_SEED = (4, 0)  # from which all processes draw once, to see whether they draw alike
@@ -287,6 +288,7 @@ def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[i
     small: list[tuple[int, Outputs, Outputs]] = []
     drawing = 0.0
     cause: BaseException | None = None
+    together: bool | None = None  # decided on the first outputs: the widths of the others hardly differ
     seeds = BlockSeeds(task.entropy, task.key)
     begin = time.perf_counter()
     try:
@@ -298,9 +300,11 @@ def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[i
                 since = time.perf_counter()
                 outputs = task.sampler.draw(data, size, seeds.of(block, side), deadline)
                 drawing += time.perf_counter() - since
-                sides.append(outputs if size < TOGETHER else _count(task, block, [outputs], [size]))
+                if together is None:
+                    together = size < TOGETHER and _numbers(outputs) <= MOST_TOGETHER
+                sides.append(outputs if together else _count(task, block, [outputs], [size]))
                 del outputs  # the next block is drawn into the same memory
-            if size < TOGETHER:
+            if together:
                 small.append((size, sides[0], sides[1]))  # in one step: an interrupt may come after any
             else:
                 now = time.perf_counter()
@@ -311,9 +315,19 @@ def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[i
         cause = error.with_traceback(None)  # its frames would keep a suspended mechanism, and its locks, alive
     if small:
         sizes, *outputs_of = zip(*small, strict=True)
-        counted = [_count(task, task.first + len(done), outputs, sizes) for outputs in outputs_of]
+        counted = [_count(task, task.first, outputs, sizes) for outputs in outputs_of]
         done.append(_paired(sum(sizes), counted, (drawing, time.perf_counter() - begin)))
     return Ended(tuple(done), cause)
+
+
+def _numbers(outputs: Outputs) -> int:
+    """About how many numbers a block holds."""
+    if isinstance(outputs, np.ndarray):
+        return outputs.size
+    first = outputs[0] if isinstance(outputs, list) and outputs else None
+    return len(outputs) * (
+        first.size if isinstance(first, np.ndarray) else len(first) if isinstance(first, list | tuple) else 1
+    )
 
 
 @cache

@@ -263,17 +263,17 @@ def measure(looker: Looker, pair: Pair, event: Event, trials: int) -> Measured:
 def leading_event(pair: Pair, learner: Learner, points: Points) -> dict[str, Any]:
     """For an audit that found nothing: the event that told the two sides apart best.
 
-    It is chosen in the first half of the outputs kept for learning, and counted on the second, so nothing more is drawn.
+    It is chosen in the first half of the outputs kept for learning, and counted on others, so nothing more is drawn.
     """
     sides = learner.kept()
-    half = len(sides[0]) // 2
-    if half < FEWEST_TO_LOOK_AT:
+    half, others = learner.halves()
+    if half.stop < FEWEST_TO_LOOK_AT:
         return {}
-    first = slice(min(half, MOST_TO_CHOOSE_ON))
+    first = slice(min(half.stop, MOST_TO_CHOOSE_ON))
     event = simplest((sides[0].rows(first), sides[1].rows(first)), learner.views, points, learner.labels)
     if event is None:
         return {}
-    rest = [batch.rows(slice(half, None)) for batch in (reversed(sides) if event.swapped else sides)]
+    rest = [batch.rows(others) for batch in (reversed(sides) if event.swapped else sides)]
     ordered = Pair(pair.neighbour, pair.data) if event.swapped else pair
     counts = [int(event.contains(batch).sum()) for batch in rest]
     lead = leading(event, source(ordered.data), source(ordered.neighbour), counts, len(rest[0]))

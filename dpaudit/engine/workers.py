@@ -28,6 +28,10 @@ from dpaudit.validation import check_count
 
 PATIENCE = 0.25  # seconds that an abandoned call may still take before its process is ended
 LEAVE = 5.0  # seconds that an idle process may take to leave
+UNBORN = (
+    " while it started, which imports the main module: that must be a file in which executors are made under "
+    "`if __name__ == '__main__':`"
+)
 
 
 class Unpicklable(Exception):
@@ -57,11 +61,13 @@ class _Lane:
         self._pipe: Connection | None = None
         self._call: _Call | None = None  # the one that runs
         self._doomed = False
+        self._ready = False  # the process that there is now has said so
         self._lock = threading.Lock()
 
     def open(self) -> Connection:
         if self._pipe is None or self._process is None or self._doomed or not self._process.is_alive():
             self.close()
+            self._ready = False
             self._pipe, theirs = multiprocessing.Pipe()
             self._process = self._start(theirs)
             theirs.close()  # so that the pipe ends when the process does
@@ -86,24 +92,31 @@ class _Lane:
             return False, Unpicklable(f"{type(error).__name__}: {error}")
         try:
             pipe = self.open()
+        except Exception as error:  # no memory, or this process is itself still importing the main module
+            return False, BrokenExecutor(f"a process could not be started: {' '.join(str(error).split())}")
+        try:
+            if not self._ready:
+                pipe.recv_bytes()
+                self._ready = True
             pipe.send_bytes(message)
-            fine, answer = pipe.recv()
+            packed = pipe.recv_bytes()
         except (EOFError, OSError):
             return False, BrokenExecutor(self._epitaph())
+        try:
+            fine, answer = pickle.loads(packed)
         except Exception as error:  # an answer that cannot be rebuilt here
             return False, Unpicklable(f"{type(error).__name__}: {error}")
         return fine, answer
 
     def _epitaph(self) -> str:
-        if self._process is None:
-            return "a process could not be started"
+        assert self._process is not None
         self._process.join(LEAVE)
-        code = self._process.exitcode
+        code, ready = self._process.exitcode, self._ready
         self.close()
         if code is not None and code < 0:
             with contextlib.suppress(ValueError):
                 return f"a process was ended by {signal.Signals(-code).name}"
-        return f"a process ended with exit code {code}"
+        return f"a process ended with exit code {code}{'' if ready else UNBORN}"
 
     def end_abandoned(self, until: float) -> None:
         """Give an abandoned call until that time, and then end its process."""
@@ -115,6 +128,12 @@ class _Lane:
                         self._process.kill()
                 return
             time.sleep(0.005)
+
+    def interrupt(self) -> None:
+        """Hand Ctrl-C on to the call that runs."""
+        with self._lock:
+            if self._call is not None and self._process is not None and self._process.pid is not None:
+                os.kill(self._process.pid, signal.SIGINT)
 
     def close(self) -> None:
         if self._pipe is not None:
@@ -185,6 +204,12 @@ class Workers(Executor):
             for thread in self._threads:
                 thread.join(PATIENCE)
 
+    def interrupt(self) -> None:
+        """Hand Ctrl-C on to calls that run, where processes can be interrupted rather than ended."""
+        for lane in self._lanes if os.name == "posix" else ():
+            with contextlib.suppress(OSError):
+                lane.interrupt()
+
     def _end_abandoned(self) -> None:
         until = time.monotonic() + PATIENCE
         for lane in self._lanes:
@@ -193,7 +218,7 @@ class Workers(Executor):
     def _serve(self, lane: _Lane) -> None:
         """Feed one process, in a thread."""
         with _without_interrupts():
-            with contextlib.suppress(OSError):
+            with contextlib.suppress(Exception):  # who calls is told
                 lane.open()  # at once: importing takes a while
             while (call := self._calls.get()) is not None:
                 if call.set_running_or_notify_cancel():
@@ -227,6 +252,8 @@ def _work(pipe: Connection, initializer: Callable[..., object] | None, initargs:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     if initializer is not None:
         initializer(*initargs)
+    with contextlib.suppress(OSError):
+        pipe.send_bytes(b"")  # ready
     while True:
         try:
             message = pipe.recv_bytes()
@@ -248,7 +275,7 @@ def _work(pipe: Connection, initializer: Callable[..., object] | None, initargs:
 def _answer(message: bytes) -> tuple[bool, Any]:
     try:
         function, arguments, named = pickle.loads(message)
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # of a module that is imported for it, too
         return False, Unpicklable(f"{type(error).__name__}: {error}")
     try:
         return True, function(*arguments, **named)

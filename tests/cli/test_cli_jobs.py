@@ -135,8 +135,9 @@ def test_a_process_that_dies_takes_nobody_along(project: Any) -> None:
     assert document["complete"] is False
 
 
-def test_an_interrupt_keeps_what_every_audit_has(project: Any) -> None:
-    """Ctrl-C in a terminal reaches all processes of the run."""
+@pytest.mark.parametrize("interrupt", [os.killpg, os.kill])
+def test_an_interrupt_keeps_what_every_audit_has(interrupt: Any, project: Any) -> None:
+    """Ctrl-C in a terminal reaches all processes of the run, an interrupt by a program its parent alone."""
     project.audits(SLOW, *(project.audit(name, "slow", samples=10**7) for name in ("one", "two")))
     process = subprocess.Popen(
         [sys.executable, "-m", "dpaudit", "run", "-j", "2", "--output", "results.json"],
@@ -156,7 +157,7 @@ def test_an_interrupt_keeps_what_every_audit_has(project: Any) -> None:
         ]
         under_way = {record["key"] for record in map(json.loads, lines) if record["kind"] == "round"}
         time.sleep(0.05)
-    os.killpg(process.pid, signal.SIGINT)
+    interrupt(process.pid, signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 130
     assert b"Interrupted; waiting up to 5 s for 2 audits (Ctrl-C again to stop now).\n" in err

@@ -15,7 +15,7 @@ import threading
 import time
 import types
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -113,6 +113,21 @@ class ChangesItsInput(Waits):
         if os.getpid() != self.home:
             data.append(1)
         return outputs
+
+
+class Salted(Waits):
+    """Words in the order of a set, which differs from process to process."""
+
+    def sample(self, data, size, rng):
+        signs = super().sample(data, size, rng) > 0.5
+        return [" ".join({f"word{number}" for number in range(9)} | {str(sign)}) for sign in signs]
+
+
+class LeavesThere(Waits):
+    """Of a module, say, that calls sys.exit when it is imported."""
+
+    def __setstate__(self, state):
+        raise SystemExit(3)
 
 
 class Complains(Waits):
@@ -314,7 +329,61 @@ def test_an_executor_that_was_shut_down(there: Any) -> None:
         audit(there.Waits(), executor=pool)
 
 
+def test_what_leaves_the_program_when_it_is_rebuilt_does_not_leave_ours(there: Any, workers: Workers) -> None:
+    with ProcessPoolExecutor(1, mp_context=SPAWN) as pool:
+        for executor in (workers, pool):
+            with pytest.raises(dpaudit.InvalidArgument, match=r"cannot be sent.*SystemExit: 3"):
+                audit(there.LeavesThere(), executor=executor)
+
+
+def test_draws_that_differ_from_process_to_process_are_told(there: Any, workers: Workers) -> None:
+    result = audit(there.Salted(), executor=workers, power=1e6)
+    assert not result.reproducible
+    assert any("PYTHONHASHSEED" in message for message in result.messages)
+    assert not any("dpaudit.fresh" in message for message in result.messages)
+    assert audit(there.Salted()).reproducible
+
+
 # Lost workers
+
+
+class ClosesEarly(ThreadPoolExecutor):
+    """Takes some tasks, and no more."""
+
+    def __init__(self, error: Exception) -> None:
+        super().__init__(2)
+        self.left, self.error = 6, error
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.left -= 1
+        if self.left < 0:
+            raise self.error
+        return super().submit(fn, *args, **kwargs)
+
+
+@pytest.mark.parametrize("error", [RuntimeError("cannot schedule new futures after shutdown"), ConnectionError("gone")])
+def test_an_executor_that_closes_in_mid_run_leaves_what_was_settled(there: Any, error: Exception) -> None:
+    with ClosesEarly(error) as executor:
+        result = audit(there.Waits(), executor=executor)
+    assert (result.verdict, result.stopped_by) == (Verdict.INCONCLUSIVE, StoppedBy.LOST_WORKER)
+    assert result.samples > 0
+    assert any(str(error) in message for message in result.messages)
+
+
+def test_processes_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither is anybody left waiting, nor is the mechanism blamed."""
+    with (
+        Workers(1, initializer=divmod, initargs=(1, 0)) as dies,
+        pytest.raises(BrokenExecutor, match=r"exit code 1 while it started.*__main__"),
+    ):
+        dies.submit(pow, 2, 5).result(timeout=30.0)
+
+    def refuse(*_: Any) -> Any:
+        raise RuntimeError("An attempt has been made to start a new process too early.")
+
+    monkeypatch.setattr(Workers, "_start", refuse)
+    with Workers(1) as never, pytest.raises(BrokenExecutor, match="could not be started: An attempt"):
+        never.submit(pow, 2, 5).result(timeout=30.0)
 
 
 @contextlib.contextmanager

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpaudit
+from dpaudit.engine import sampling
 from dpaudit.engine.crew import Crew
 from dpaudit.engine.learning import Learner, Settled, build_views
 from dpaudit.engine.outputs import encode
@@ -150,6 +151,17 @@ def test_blocks_may_be_drawn_by_anyone(function: Any, sizes: tuple[int, ...]) ->
         )
         parts.extend(run_task(piece).blocks)
     assert same(whole, merge(parts))
+
+
+def test_wide_outputs_are_not_held_until_others_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sixteen blocks of a thousand numbers an output took gigabytes; counting each by itself changes nothing."""
+    function = dpaudit.batched(lambda data, size, rng: rng.laplace(len(data), size=(size, 3)))
+    task = task_of(function, (40,) * 16, views=views_of(function))
+    together = run_task(task).blocks
+    monkeypatch.setattr(sampling, "MOST_TOGETHER", 100)
+    apart = run_task(task).blocks
+    assert (len(together), len(apart)) == (1, 16)
+    assert same(merge(together), merge(apart))
 
 
 def test_tasks_and_what_they_bring_pickle() -> None:

@@ -170,7 +170,8 @@ def test_scores_are_fitted_again_on_what_was_counted() -> None:
 
     assert told_apart(scores["naive Bayes"]) > told_apart(older["naive Bayes"])
     counted = learner.counted()
-    assert 10_000 < counted < learner.seen  # the new score has not been counted on what it was fitted on
+    assert 10_000 < counted < learner.seen  # the new score has not been counted on all that it was fitted on,
+    assert learner.halves() == (slice(32_000), slice(32_000, 64_000))  # and what an event is counted on is none of that
 
 
 def test_lines_without_a_raster_tally_too() -> None:
