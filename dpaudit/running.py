@@ -208,7 +208,7 @@ def _after_interrupt(results: int, audits: int) -> str:
     if not results:
         return f"Interrupted before any of {audits} audits had a result." if audits > 1 else "Interrupted: no result."
     kept = f"Interrupted: {results} of {audits} audits have results, which are kept"
-    return f"{kept}." if results == audits else f"{kept}; `dpaudit run --resume` goes on from there."
+    return f"{kept}." if results == audits else f"{kept}; `dpaudit run --resume` runs those that were not finished."
 
 
 def _with_earlier(plan: Plan, results: Iterator[Outcome]) -> Iterator[Outcome]:

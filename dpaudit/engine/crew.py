@@ -44,6 +44,7 @@ class Crew:
     def __init__(self, executor: Executor | None) -> None:
         self.executor = self._given = executor
         self.reproducible = False
+        self.longest = 0.0  # seconds that a task took, from when it was sent
         self._served = False  # it has answered: what was settled stands, whatever becomes of it
         self._substitute: Workers | None = None
         self._lost_before: frozenset[str] | None = None

@@ -35,6 +35,8 @@ MOST_BLOCKS = 64  # held before they are added up
 COUNTED_IN_TIME = 2048  # outputs of a side that are held until they are counted, where there is a deadline
 INTRODUCTION = 1.0  # seconds that a worker's first outputs, on which nothing is bet, may take
 LOOK_EVERY = 5.0  # seconds between two looks at whether anybody is left to wait for
+OVERDUE = 5.0  # times the longest task before it
+HANGING = 1.0  # seconds; what takes less is not told
 NOBODY = 60.0  # seconds without a single worker after which a cluster is given up
 
 
@@ -128,7 +130,9 @@ class _There:
         seconds = 2 * sum(sizes) * seconds_each
         parts = cut(sizes, self._workers, seconds, crew.worth_sending)
         self._pieces = [replace(task, first=first, sizes=part) for first, part in parts]
+        self._usual = seconds / len(parts)  # that a task is expected to take
         self._flying: dict[Future[Ended], int] = {}
+        self._sent: dict[int, float] = {}
         self._finished: queue.SimpleQueue[Future[Ended]] = queue.SimpleQueue()
         self._landed: dict[int, Ended] = {}  # beyond a gap, until it closes
         self._losses: Counter[int] = Counter()
@@ -177,12 +181,14 @@ class _There:
                 raise
             raise cannot_be_sent(error) from error
         self._flying[future] = number
+        self._sent[number] = time.monotonic()
         future.add_done_callback(self._finished.put)
 
     def _land(self) -> None:
         """Wait for the next task, whichever it is."""
         future = self._wait()
         number = self._flying.pop(future)
+        self._crew.longest = max(self._crew.longest, time.monotonic() - self._sent[number])
         try:
             ended = self._crew.received(future)
         except LostWorker as loss:
@@ -202,12 +208,23 @@ class _There:
         if ended.cause is not None:
             self._end = min(self._end, number + 1)
 
+    def _overdue(self, now: float) -> str:
+        """What to say of a task that never ended; nothing where all of them were on their way."""
+        waited = now - min(self._sent[number] for number in self._flying.values())
+        usual = max(self._usual, self._crew.longest)
+        if waited < max(OVERDUE * usual, HANGING):
+            return ""
+        return (
+            f"A worker had not answered after {waited:.1f} s when the time was up, where others took {usual:.2g} s at most. If a "
+            "call hangs, that tells something too: with timeout= it ends the audit, or with timeout_is_output=True is an output."
+        )
+
     def _wait(self) -> Future[Ended]:
         alone_since: float | None = None
         while True:
             now = time.monotonic()
             if self._deadline is not None and now >= self._deadline:
-                raise OutOfTime
+                raise OutOfTime(self._overdue(now))
             left = LOOK_EVERY if self._deadline is None else min(LOOK_EVERY, self._deadline - now)
             try:
                 return self._finished.get(timeout=left)

@@ -332,6 +332,8 @@ class Run:
             case LostWorker():
                 self.messages.append(f"A worker was lost ({cause}). The result rests on what was settled before.")
                 return StoppedBy.LOST_WORKER
+            case OutOfTime() if str(cause):
+                self.messages.append(str(cause))
         return StoppedBy.SECONDS
 
     def _conclude(self, stopped_by: StoppedBy) -> Result:

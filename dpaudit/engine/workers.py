@@ -24,6 +24,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from dpaudit.errors import MechanismError
 from dpaudit.validation import check_count
 
 PATIENCE = 0.25  # seconds that an abandoned call may still take before its process is ended
@@ -263,13 +264,18 @@ def _work(pipe: Connection, initializer: Callable[..., object] | None, initargs:
         try:
             packed = pickle.dumps(answer)
         except Exception as error:
-            packed = pickle.dumps(
-                (False, Unpicklable(f"the answer cannot be sent back: {type(error).__name__}: {error}"))
-            )
+            packed = pickle.dumps((False, _instead_of(answer[1], error)))
         try:
             pipe.send_bytes(packed)
         except OSError:
             return
+
+
+def _instead_of(answer: Any, error: Exception) -> Exception:
+    """What is sent for an answer that cannot be: of an error that is meant for the user, what it says."""
+    if isinstance(answer, MechanismError):
+        return MechanismError(f"{type(answer).__name__}: {answer}")
+    return Unpicklable(f"the answer cannot be sent back: {type(error).__name__}: {error}")
 
 
 def _answer(message: bytes) -> tuple[bool, Any]:

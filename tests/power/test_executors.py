@@ -41,9 +41,12 @@ SPAWN = multiprocessing.get_context("spawn")
 MODULE = '''
 import os
 import signal
+import threading
 import time
 
 import numpy as np
+
+import dpaudit
 
 
 class Waits:
@@ -134,6 +137,16 @@ class Complains(Waits):
     def before(self, size):
         if os.getpid() != self.home and size > 40:
             raise MemoryError("too small a machine")
+
+
+class BreaksTheProtocol(Waits):
+    """With an error that holds something that cannot be sent."""
+
+    def before(self, size):
+        if os.getpid() != self.home and size > 40:
+            error = dpaudit.MechanismError("the device gave no answer")
+            error.device = threading.Lock()
+            raise error
 '''
 
 
@@ -479,8 +492,12 @@ def test_a_mechanism_that_hangs_in_a_worker(there: Any, workers: Workers) -> Non
     begin = time.monotonic()
     result = audit(there.Hangs(), executor=workers, timeout=1e-3)
     assert (result.verdict, result.stopped_by) == (Verdict.INCONCLUSIVE, StoppedBy.TIMEOUT)
-    result = audit(there.Hangs(), executor=workers, seconds=1.0)
+    result = audit(there.Hangs(), executor=workers, seconds=2.0)
     assert result.stopped_by is StoppedBy.SECONDS
+    assert any("had not answered" in message and "timeout=" in message for message in result.messages)
+    result = audit(there.Waits(), executor=workers, seconds=1.5, samples=10**9)
+    assert result.stopped_by is StoppedBy.SECONDS
+    assert not any("had not answered" in message for message in result.messages)
     assert workers.submit(pow, 2, 5).result(timeout=20.0) == 32  # the processes that hang were ended
     assert time.monotonic() - begin < 30.0
 
@@ -494,6 +511,11 @@ def test_a_task_that_raises(there: Any, workers: Workers) -> None:
     assert "In the worker process" in "".join(caught.value.__notes__)
     with pytest.raises(Exception, match="cannot be sent back"):
         workers.submit(threading.Lock).result()
+
+
+def test_an_error_that_cannot_be_sent_still_says_what_it_says(there: Any, workers: Workers) -> None:
+    with pytest.raises(dpaudit.MechanismError, match="the device gave no answer"):
+        audit(there.BreaksTheProtocol(), executor=workers)
 
 
 def test_changing_the_input_there_is_refused_too(there: Any, workers: Workers) -> None:
