@@ -1,7 +1,8 @@
 """Throughput over workers, and what travels: bytes per task, and the coordinator's processor time per round and per task.
 
 Throughput is by the clock, since it is about idle workers; it needs as many idle cores as workers. Runs with one worker and
-with several take turns, in warm processes, and the ratio is the median over the turns.
+with several take turns, in warm processes, and the ratio is the median over the turns. What a sample costs is set by
+measuring the work on this machine first.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,25 +27,54 @@ from mechanisms.randomised_response import RandomisedResponse
 
 PAIR = [(0.0, 1.0)]
 WANTED = 1.7  # times the throughput of one worker, with two
-NORMALS = 600  # standard normals a sample: about five microseconds
+COST = 5e-6  # seconds a sample
+NEAR = 0.05  # of it
+MEASURED = 8192  # samples that tell what they cost
 IDLE = 0.5  # load per core of everybody else up to which the requirement is stated
 
 
+@dataclass(frozen=True, slots=True)
 class Busy:
-    """Laplace noise at about five microseconds of processor time a sample."""
+    """Laplace noise, and so many standard normals a sample that are of no use but take their time."""
+
+    normals: int
 
     def sample(self, answer: float, size: int, rng: np.random.Generator) -> Any:
         outputs = answer + rng.laplace(size=size)
-        for _ in range(NORMALS):
+        for _ in range(self.normals):
             outputs += 0.0 * rng.standard_normal(size)
         return outputs
+
+    @property
+    def cost(self) -> float:
+        """Seconds of processor time a sample: the least of several runs, which other programs slowed down least."""
+        rng = np.random.default_rng(0)
+        spent = []
+        for _ in range(12):
+            begin = time.process_time()
+            self.sample(0.0, MEASURED, rng)
+            spent.append(time.process_time() - begin)
+        return min(spent) / MEASURED
+
+    @classmethod
+    def calibrated(cls) -> tuple[Busy, float]:
+        """One that costs ``COST`` on this machine, and what it costs: the nearest of a few tries."""
+        tried: dict[Busy, float] = {}
+        normals = 500
+        for _ in range(6):
+            made = cls(normals)
+            tried[made] = made.cost
+            if abs(tried[made] / COST - 1.0) <= NEAR:
+                break
+            normals = max(1, round(normals * COST / tried[made]))
+        return min(tried.items(), key=lambda found: abs(found[1] - COST))
 
 
 class Waiting:
     """Laplace noise that waits five microseconds a sample, as for a device: busy cores count less."""
 
     def sample(self, answer: float, size: int, rng: np.random.Generator) -> Any:
-        time.sleep(5e-6 * size)
+        time.sleep(COST * size)
         return answer + rng.laplace(size=size)
 
 
@@ -67,12 +98,12 @@ def executors(counts: Sequence[int], stack: ExitStack) -> Iterator[tuple[str, in
         yield "Dask", counts[-1], client.get_executor(pure=False)
 
 
-def throughput(samples: int, times: int, counts: Sequence[int]) -> Iterator[Row]:
+def throughput(samples: int, times: int, counts: Sequence[int], busy: Busy) -> Iterator[Row]:
     """One worker against several, in turns."""
     load = os.getloadavg()[0] / (os.cpu_count() or 1)
     with ExitStack() as stack:
         kinds = list(executors(counts, stack))
-        for mechanism in (Busy(), Waiting()):
+        for mechanism in (busy, Waiting()):
             for _, _, executor in kinds:
                 audit(mechanism, executor, 20_000, 0)
             taken = [[audit(mechanism, executor, samples, seed) for *_, executor in kinds] for seed in range(times)]
@@ -116,7 +147,7 @@ class Slowed:
         self.inner = inner
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Any:
-        time.sleep(5e-6 * size)
+        time.sleep(COST * size)
         return self.inner.sample(data, size, rng)
 
 
@@ -175,9 +206,13 @@ def run(*, quick: bool, samples: int | None = None, times: int | None = None) ->
     times = times or (2 if quick else 5)
     cores = os.cpu_count() or 1
     counts = [count for count in (1, 2, 4, 8) if count <= max(cores, 2)]
+    busy, cost = Busy.calibrated()
     yield Table(
         title=f"Scaling: samples a second over workers, {samples:,} samples at five microseconds each",
-        note=f"By the clock; the requirement is stated where the load of others is at most {IDLE} per core before the run.",
+        note=(
+            f"By the clock; the requirement is stated where the load of others is at most {IDLE} per core before the run. "
+            f"Measured alone, a sample of the busy mechanism cost {cost * 1e6:.2f} us of processor time ({busy.normals} normals)."
+        ),
         columns=(
             Column("mechanism", "mechanism", "<9"),
             Column("kind", "workers are", "<11"),
@@ -187,7 +222,7 @@ def run(*, quick: bool, samples: int | None = None, times: int | None = None) ->
             Column("limit", "wanted", ">6.1f"),
             Column("load", "load of others per core", ">6.2f"),
         ),
-        rows=throughput(samples, times, counts),
+        rows=throughput(samples, times, counts, busy),
     )
     yield Table(
         title="Scaling: what travels, and what a round costs the coordinator",

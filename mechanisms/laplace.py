@@ -80,19 +80,14 @@ class LaplaceMechanism:
 
 def add_laplace(answer: Floats, scale: float, size: int, rng: np.random.Generator, *, method: str = "numpy") -> Floats:
     """Return ``size`` copies of ``answer``, each with fresh Laplace noise on every coordinate."""
-    if method == "signed-exponential" and answer.ndim:
-        # A coordinate at a time, while it is in the cache; whoever reads outputs reads them by coordinates too.
-        columns = np.empty((answer.size, size))
-        for column, centre in zip(columns, answer.tolist(), strict=True):
-            np.add(laplace_noise(scale, size, rng), centre, out=column)
+    if method == "signed-exponential":
+        # A coordinate at a time; whoever reads outputs reads them by coordinates too.
+        columns = np.empty((*answer.shape, size))
+        for column, centre in zip(columns.reshape(answer.size, size), answer.ravel().tolist(), strict=True):
+            laplace_noise(scale, size, rng, centre=centre, out=column)
         return columns.T
     shape = (size, *answer.shape)
-    if method == "numpy":
-        noise = rng.laplace(0.0, scale, shape)
-    elif method == "inverse-cdf":
-        noise = inverse_cdf_laplace(rng.random(shape), scale)
-    else:
-        noise = laplace_noise(scale, shape, rng)
+    noise = rng.laplace(0.0, scale, shape) if method == "numpy" else inverse_cdf_laplace(rng.random(shape), scale)
     noise += answer
     return noise
 

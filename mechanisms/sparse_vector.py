@@ -108,14 +108,14 @@ class SparseVector:
     def _run(self, answers: Floats, outputs: NDArray[Any], rng: np.random.Generator) -> None:
         """Fill in the rows, which hold the end everywhere, some queries at a time; rows that ended draw no more."""
         running: NDArray[np.intp] = np.arange(len(outputs))
-        left = np.full(running.size, min(self.hits or 0, answers.size), dtype=np.int32)
+        hits = min(self.hits or 0, answers.size)
+        left: NDArray[Any] = np.full(running.size, hits, dtype=np.int8 if hits <= 127 else np.int32)
         threshold = self._thresholds(running.size, rng)
         new_thresholds = self.redraw and self.hits != 1
         start = 0
         while start < answers.size and running.size:
             band = answers[start:][: 1 if new_thresholds else max(1, _BAND // running.size)]
-            noisy = laplace_noise(self.query_scale, (band.size, running.size), rng)
-            noisy += band[:, None]
+            noisy = self._compared(band, running.size, rng)
             above = noisy > threshold
             ended = None
             if self.hits is not None and band.size > 1:  # a row may end inside the band
@@ -125,10 +125,11 @@ class SparseVector:
             if new_thresholds:
                 threshold[above[0]] = self._thresholds(int(above.sum()), rng)
             if self.hits is not None:
-                left -= above.sum(axis=0, dtype=np.int32) if band.size > 1 else above[0]
+                left -= above.sum(axis=0, dtype=left.dtype) if band.size > 1 else above[0].view(np.int8)
                 going = (left > 0).nonzero()[0]
                 if going.size < running.size:
-                    running, left, threshold = running[going], left[going], threshold[going]
+                    running, threshold = running.take(going, mode="clip"), threshold.take(going, mode="clip")
+                    left = left.take(going, mode="clip")
             start += band.size
 
     def _release(
@@ -142,21 +143,29 @@ class SparseVector:
         rng: np.random.Generator,
     ) -> None:
         """Write down the answers to a band of queries: a column each here, a row each in ``noisy`` and ``above``."""
+        everybody = running.size == len(outputs)
         if self.release == "indicator":
-            everybody = running.size == len(outputs)
             for column, state in enumerate(above.view(np.int8) if ended is None else above.view(np.int8) - ended):
-                outputs[slice(None) if everybody else running, column] = state
+                outputs[:, column][slice(None) if everybody else running] = state
             return
-        query, row = above.nonzero() if band.size > 1 else (0, above[0].nonzero()[0])
-        if self.release == "compared value":
-            outputs[running[row], query] = noisy[query, row]
-        else:
-            outputs[running[row], query] = band[query] + laplace_noise(self.value_scale, row.size, rng)
+        for column, (answer, values, hit) in enumerate(zip(band.tolist(), noisy, above, strict=True)):
+            row = hit.nonzero()[0]
+            if self.release == "compared value":
+                told = values.take(row, mode="clip")
+            else:
+                told = laplace_noise(self.value_scale, row.size, rng, centre=answer)
+            outputs[:, column][row if everybody else running.take(row, mode="clip")] = told
+
+    def _compared(self, band: Floats, count: int, rng: np.random.Generator) -> Floats:
+        """So many noisy answers to each query of a band, a row a query."""
+        if band.size == 1:
+            return laplace_noise(self.query_scale, (1, count), rng, centre=float(band[0]))
+        noisy = laplace_noise(self.query_scale, (band.size, count), rng)
+        noisy += band[:, None]
+        return noisy
 
     def _thresholds(self, count: int, rng: np.random.Generator) -> Floats:
-        noisy = laplace_noise(self.threshold_scale, count, rng)
-        noisy += self.threshold
-        return noisy
+        return laplace_noise(self.threshold_scale, count, rng, centre=self.threshold)
 
     def law(self, data: Any) -> exact.Law:
         """Exact law of the indicators, as tuples of 1, 0 and -1: the integral over the threshold's noise.

@@ -217,7 +217,7 @@ def _steps(lookup: Lookup) -> tuple[float, float, list[int], list[float], dict[f
     table = lookup.heights[:BINS]
     changes = np.flatnonzero(np.diff(table)) + 1
     heights = table[np.concatenate(([0], changes))]
-    exact = dict(zip(lookup.atoms, lookup.heights[BINS + 1 :].tolist(), strict=False))
+    exact = dict(zip(lookup.atoms, lookup.heights[BINS:].tolist(), strict=False))
     return lookup.low, lookup.inverse_width, changes.tolist(), heights.tolist(), exact, lookup.at_nan
 
 

@@ -25,13 +25,17 @@ Counts: TypeAlias = NDArray[np.int64]
 
 BINS = 1024
 ATOMS = 8
-WIDTH = BINS + 1 + ATOMS
-AT_ONCE = 16384
+ABSENT = BINS + ATOMS
+WIDTH = ABSENT + 1
+AT_ONCE = 32_768  # outputs scored at a time: larger pieces leave the cache, smaller ones cost more calls
 GROUPS = (2, 4, 8, 16, 32, 64, BINS)
 CHARGE = 1.0
 MOST_COORDINATES = 256  # coordinates that a score looks at
+FEW = 4  # numbers present, one in so many, up to which only these are looked at
 GRID = 2.0**-30  # of heights and ratios: sums of them are exact, so that their order does not matter
 LARGEST_BIN = 2.0**62  # that can be turned into an integer
+FIRST_PLACE = 2.0**52  # floats from here on are whole, and their lowest bits count them;
+PLACE_BITS = np.int64(2**54 + 2**11 - 1)  # the highest of these is in the exponent of NaN and not in theirs
 LARGE = 1e150  # numbers that a weighted sum clips
 WHOLE = 255  # integers up to here are summed without rounding errors
 
@@ -70,12 +74,12 @@ class Lookup:
     low: float
     inverse_width: float
     atoms: tuple[float, ...]  # values that repeat exactly, each with a height of its own
-    heights: Floats  # of the bins, of NaN, of the atoms, and of nothing where there are fewer than ``ATOMS``
+    heights: Floats  # of the bins, of the atoms, of nothing where there are fewer than ``ATOMS``, and of NaN
 
     @property
     def at_nan(self) -> float:
         """Its value where there is no number."""
-        return float(self.heights[BINS])
+        return float(self.heights[ABSENT])
 
     def position(self, column: Floats, out: Floats | None = None) -> Floats:
         """The bin of each value, with its fraction; bins beyond the ends too."""
@@ -83,15 +87,17 @@ class Lookup:
         position *= self.inverse_width
         return position
 
-    def places(self, column: Floats, out: Floats | None = None, *, absent: bool = True) -> NDArray[np.intp]:
-        """The height that each value has, found without a branch per value; ``absent``: some may be NaN."""
+    def places(self, column: Floats, out: Floats | None = None) -> NDArray[np.int64]:
+        """The height that each value has, found without a branch per value; for NaN any number from ``ABSENT`` on."""
         position = self.position(column, out)
-        position.clip(0.0, BINS - 1.0, out=position)
-        for number, atom in enumerate(self.atoms, start=BINS + 1):
-            np.copyto(position, number, where=column == atom)
-        if absent:
-            np.copyto(position, BINS, where=np.isnan(position))
-        return position.astype(np.intp)
+        np.floor(position, out=position)
+        position += FIRST_PLACE
+        position.clip(FIRST_PLACE, FIRST_PLACE + BINS - 1.0, out=position)
+        for number, atom in enumerate(self.atoms, start=BINS):
+            np.copyto(position, FIRST_PLACE + number, where=column == atom)
+        places = position.view(np.int64)
+        places &= PLACE_BITS
+        return places
 
 
 def fit_bins(pooled: Floats) -> Lookup:
@@ -229,19 +235,19 @@ class NaiveBayes:
                     bins[number, :BINS] += np.bincount(bin_of, counts, BINS).astype(np.int64)
                 continue
             present = column == column
-            known = int(np.count_nonzero(present))
-            if 2 * known > len(total):
-                chosen: slice | NDArray[np.intp] = slice(None)
-                places = lookup.places(column, position, absent=bool(known < len(total)))
+            chosen: slice | NDArray[np.intp] = slice(None)
+            if FEW * int(np.count_nonzero(present)) > len(total):
+                places = lookup.places(column, position)
                 total += lookup.heights.take(places, out=heights, mode="clip")  # other modes take a detour
             else:
                 chosen = present.nonzero()[0]
-                places = lookup.places(column[chosen], absent=False)
+                places = lookup.places(column[chosen])
                 total[chosen] += lookup.heights.take(places) - lookup.at_nan
                 everywhere += lookup.at_nan
             if bins is not None:
+                np.minimum(places, ABSENT, out=places)
                 found = np.bincount(places, None if counts is None else counts[chosen], WIDTH).astype(np.int64)
-                found[BINS] += outputs - found.sum()
+                found[ABSENT] += outputs - found.sum()
                 bins[number] += found
         total += everywhere
 
@@ -414,7 +420,7 @@ def study_tables(score: NaiveBayes, batch: Encoded, groups: Sequence[Group]) -> 
         counts = np.bincount(group.number, minlength=len(patterns))
         counted.append(part.study(patterns, counts)[1][: len(part.columns) * WIDTH])
     absent = np.zeros((sum(place >= batch.width for place in score.index), WIDTH), np.int64)
-    absent[:, BINS] = len(batch)
+    absent[:, ABSENT] = len(batch)
     return np.concatenate([*counted, absent.ravel(), score.codes.count(batch.structures)])
 
 

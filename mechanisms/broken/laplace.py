@@ -10,9 +10,9 @@ import numpy as np
 
 from dpaudit import exact
 from dpaudit.claims import PureDP, Relation
-from dpaudit.validation import array_within, check_choice, check_interval, check_open_unit, check_positive
+from dpaudit.validation import array_within, check_interval, check_open_unit, check_positive
 from mechanisms._common import Floats, Query, answer_of, answers_of, check_draw
-from mechanisms.laplace import METHODS, add_laplace, laplace_law
+from mechanisms.laplace import LaplaceMechanism, add_laplace, laplace_law
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +34,18 @@ class MisscaledLaplace:
     method: str = "numpy"
 
     def __post_init__(self) -> None:
-        check_positive(epsilon=self.epsilon, factor=self.factor, sensitivity=self.sensitivity)
-        check_choice(METHODS, method=self.method)
-
-    @property
-    def scale(self) -> float:
-        """Scale of the noise."""
-        return self.factor * self.sensitivity / self.epsilon
+        check_positive(epsilon=self.epsilon, factor=self.factor)
+        _ = self.sound
 
     @property
     def epsilon_exact(self) -> float:
         """The true epsilon."""
         return self.epsilon / self.factor
+
+    @property
+    def sound(self) -> LaplaceMechanism:
+        """The mechanism that it is, with its true epsilon."""
+        return LaplaceMechanism(self.epsilon_exact, self.sensitivity, self.query, self.relation, self.method)
 
     @property
     def claim(self) -> PureDP:
@@ -54,12 +54,11 @@ class MisscaledLaplace:
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
         """Return ``size`` noisy answers."""
-        check_draw(size, rng)
-        return add_laplace(answer_of(self.query, data), self.scale, size, rng, method=self.method)
+        return self.sound.sample(data, size, rng)
 
     def law(self, data: Any) -> exact.Law:
         """Laplace at the answer, coordinate by coordinate."""
-        return laplace_law(answer_of(self.query, data), self.scale)
+        return self.sound.law(data)
 
 
 @dataclass(frozen=True, slots=True)

@@ -69,7 +69,7 @@ def few_cases(monkeypatch):
     monkeypatch.setattr(scaling, "traffic", lambda samples: traffic(8 * samples))
     monkeypatch.setattr(scaling, "TRAVELLERS", {"Laplace": scaling.TRAVELLERS["Laplace"]})
     monkeypatch.setattr(scaling, "Workers", ThreadPoolExecutor)
-    monkeypatch.setattr(scaling, "NORMALS", 1)
+    monkeypatch.setattr(scaling.Busy, "calibrated", lambda: (scaling.Busy(1), 1e-8))
     monkeypatch.setattr(
         scaling,
         "executors",
@@ -90,6 +90,17 @@ def test_runs_prints_and_becomes_json(name):
     printed = [line for line in lines if line.startswith("|")]
     assert len(printed) == sum(2 + len(table["rows"]) for table in done["tables"])
     assert done["cpu_seconds"] >= 0.0
+
+
+@pytest.mark.parametrize("per_normal", [4e-9, 8e-9, 25e-9])
+def test_busy_mechanism_is_set_to_its_cost(monkeypatch, per_normal):
+    monkeypatch.setattr(scaling.Busy, "cost", property(lambda self: 3e-7 + per_normal * self.normals))
+    busy, cost = scaling.Busy.calibrated()
+    assert cost == busy.cost == pytest.approx(scaling.COST, rel=scaling.NEAR)
+
+
+def test_every_row_of_the_catalogue_is_begun_once():
+    assert sorted(catalogue.LONGEST_FIRST) == list(range(1, 21))
 
 
 def test_accuracy_has_rows(monkeypatch):

@@ -136,7 +136,16 @@ def test_places_by_hand() -> None:
     lookup = Lookup(-0.5, 1.0, (0.49, 1e9), np.zeros(WIDTH))
     values = np.array([0.0, 0.49, 0.51, 3.0, -7.0, 1e10, math.inf, -math.inf, math.nan, 1e9])
     last = HEIGHTS - 1
-    assert lookup.places(values).tolist() == [0, HEIGHTS + 1, 1, 3, 0, last, last, 0, HEIGHTS, HEIGHTS + 2]
+    places = np.minimum(lookup.places(values), WIDTH - 1)  # where there is no number, any from the last on
+    assert places.tolist() == [0, HEIGHTS, 1, 3, 0, last, last, 0, WIDTH - 1, HEIGHTS + 1]
+
+
+def test_no_number_is_told_from_all_numbers_whatever_its_bits() -> None:
+    """Quiet and signalling, of either sign and with anything in its lowest bits."""
+    bits = np.array([0x7FF8000000000000, 0xFFF8000000000000, 0x7FF0000000000001, 0xFFF00000000003FF], np.uint64)
+    with np.errstate(invalid="ignore"):
+        places = Lookup(0.0, 1.0, (), np.zeros(WIDTH)).places(bits.view(np.float64))
+    assert (places >= WIDTH - 1).all()
 
 
 def rounds_of(rng: np.random.Generator, size: int) -> tuple[np.ndarray, np.ndarray]:

@@ -89,6 +89,14 @@ def test_noise_of_any_shape(shape: Any) -> None:
     assert not laplace_noise(0.0, shape, np.random.default_rng(0)).any()
 
 
+@pytest.mark.parametrize("size", [0, 7, CELLS + 3])
+def test_noise_around_a_centre_into_an_array(size: int) -> None:
+    out = np.full(size, np.nan)
+    assert laplace_noise(1e-6, size, np.random.default_rng(0), centre=-3.0, out=out) is out
+    assert np.allclose(out, -3.0, atol=1e-4)
+    assert (laplace_noise(0.0, size, np.random.default_rng(0), centre=-3.0) == -3.0).all()
+
+
 def test_copies_of_one_mechanism_lie_side_by_side() -> None:
     precise = LaplaceMechanism(1e9)
     rows = Composition((precise, precise, LaplaceMechanism(1e9))).sample([1.0, 2.0], 4, np.random.default_rng(0))

@@ -269,6 +269,15 @@ def test_svt_outputs():
     assert raw[:, 1] == pytest.approx(7.0, abs=1e-2)
 
 
+@pytest.mark.parametrize("hits", [127, 128, 300])
+@pytest.mark.parametrize("size", [1, 3000])
+def test_svt_with_more_hits_than_a_byte_counts(hits, size):
+    """Every answer is far above, so the first so many are hits and nothing comes after them."""
+    states = svt1(epsilon=1e6, threshold=0.0, hits=hits).sample([1e3] * 400, size, rng())
+    assert (states[:, :hits] == 1).all()
+    assert (states[:, hits:] == -1).all()
+
+
 # ----------------------------------------------------------------------------------------------------- HistogramMethod
 
 
