@@ -44,6 +44,10 @@ class Event:
         """Which outputs are in the event."""
         return np.asarray(self.cells[self.view.locate(batch)])
 
+    def count(self, batch: Encoded) -> int:
+        """How many outputs are in the event; quicker than to ask which."""
+        return int(self.view.count(Block(batch))[self.cells].sum())
+
     def __str__(self) -> str:
         view = self.view
         if isinstance(view, RecordView) and not view.floats:

@@ -226,7 +226,7 @@ def line_from_sorted(ascending: Floats, *, resolution: int) -> Line:
         depth = int(np.log2(max(rest.size / cells / FEWEST_PER_TAIL_CELL, 1.0)))
         tails = 0.5 ** np.arange(1, depth + 1) / cells
         levels = np.concatenate([levels, tails, 1.0 - tails])
-    edges = _quantiles(rest, levels)
+    edges = quantiles(rest, levels)
     if not atoms.size and rest.size >= WORTH_A_RASTER:
         rastered = Raster.under(edges, float(rest[0]), float(rest[-1]))
         if rastered is not None:
@@ -237,7 +237,7 @@ def line_from_sorted(ascending: Floats, *, resolution: int) -> Line:
     return Line(np.unique(cuts))
 
 
-def _quantiles(ascending: Floats, levels: Floats) -> Floats:
+def quantiles(ascending: Floats, levels: Floats) -> Floats:
     """Quantiles of a sorted sample, by linear interpolation; numpy's own would sort it again."""
     if not levels.size:
         return np.empty(0)

@@ -255,7 +255,7 @@ def measure(looker: Looker, pair: Pair, event: Event, trials: int) -> Measured:
         batches = looker.draw(ordered, trials)
     except BatchRaised:
         batches = looker.draw(ordered, trials)
-    counts = [int(event.contains(batch).sum()) for batch in batches]
+    counts = [event.count(batch) for batch in batches]
     lead = leading(event, source(ordered.data), source(ordered.neighbour), counts, trials)
     return Measured(event, ordered, counts, trials, summary(event, batches, lead))
 
@@ -275,7 +275,7 @@ def leading_event(pair: Pair, learner: Learner, points: Points) -> dict[str, Any
         return {}
     rest = [batch.rows(others) for batch in (reversed(sides) if event.swapped else sides)]
     ordered = Pair(pair.neighbour, pair.data) if event.swapped else pair
-    counts = [int(event.contains(batch).sum()) for batch in rest]
+    counts = [event.count(batch) for batch in rest]
     lead = leading(event, source(ordered.data), source(ordered.neighbour), counts, len(rest[0]))
     return summary(event, (rest[0], rest[1]), lead)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpaudit.engine.events import Event
 from dpaudit.engine.learning import Sides
 from dpaudit.engine.outputs import Encoded
-from dpaudit.engine.partition import LOWEST, Line
+from dpaudit.engine.partition import LOWEST, Line, quantiles
 from dpaudit.engine.representation import BitsView
 from dpaudit.engine.scores import Column, Linear
 from dpaudit.engine.structures import plain
@@ -53,11 +53,11 @@ def _numbers(batch: Encoded) -> Floats:
 
 
 def _histogram(columns: list[Floats], event: list[tuple[float, float]]) -> dict[str, Any]:
-    columns = [column[np.abs(column) < LARGEST_DRAWN] for column in columns]  # drops NaN too
-    pooled = np.concatenate(columns)
+    columns = [np.sort(column[np.abs(column) < LARGEST_DRAWN]) for column in columns]  # drops NaN too
+    pooled = np.sort(np.concatenate(columns))
     if not pooled.size:
         return {}
-    low, high = np.quantile(pooled, [TAILS, 1.0 - TAILS])
+    low, high = quantiles(pooled, np.array([TAILS, 1.0 - TAILS]))
     whole = bool((pooled == np.round(pooled)).all()) and high - low <= MOST_WHOLE_NUMBERS
     if whole:
         edges = np.arange(np.round(low) - 0.5, np.round(high) + 1.0)
@@ -72,7 +72,9 @@ def _histogram(columns: list[Floats], event: list[tuple[float, float]]) -> dict[
         edges = np.array([low - 0.5, low + 0.5])
     if edges.size < 2 or not (np.diff(edges) > 0.0).all():
         return {}
-    counts = [np.histogram(column, edges)[0].tolist() for column in columns]
+    # The last cell holds its upper edge too.
+    below = [(*np.searchsorted(column, edges[:-1]), np.searchsorted(column, edges[-1], "right")) for column in columns]
+    counts = [np.diff(each).tolist() for each in below]
     intervals = [[float(start), float(stop)] for start, stop in event if start < stop or not whole]
     return {"edges": edges.tolist(), "data": counts[0], "neighbour": counts[1], "event": intervals}
 

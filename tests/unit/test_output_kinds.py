@@ -246,6 +246,7 @@ def test_a_shift_is_an_event_that_the_script_counts_alike(name: str) -> None:
     inside = [event.contains(side) for side in sides]
     assert abs(inside[0].mean() - inside[1].mean()) > 0.4, str(event)  # half-lines tell them apart by 0.83
     assert said_by(event, first + second) == [*inside[0].tolist(), *inside[1].tolist()]
+    assert [event.count(side) for side in sides] == [found.sum() for found in inside]
 
 
 CHOICES: dict[str, tuple[Any, Any]] = {
@@ -289,6 +290,7 @@ def test_a_choice_is_an_event_that_the_script_counts_alike(name: str, complement
         event = Event(event.view, ~event.cells, event.labels)
     assert said_by(event, first + second) == [flag for side in sides for flag in event.contains(side).tolist()]
     assert abs(event.contains(sides[0]).mean() - event.contains(sides[1]).mean()) > 0.5
+    assert [event.count(side) for side in sides] == [event.contains(side).sum() for side in sides]
     assert str(event)
 
 
@@ -311,6 +313,7 @@ def test_every_structure_and_score_has_an_expression() -> None:
         for cells in (chosen, ~chosen):
             event = Event(view, cells, labels)
             assert said_by(event, first[:300]) == event.contains(encode(first[:300])).tolist(), view.name
+            assert event.count(sides[0]) == event.contains(sides[0]).sum(), view.name
     assert {"shape", "linear", "naive Bayes"} <= seen
 
 
