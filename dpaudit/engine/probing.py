@@ -37,9 +37,10 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: f
     elapsed = time.perf_counter() - begin
     # A slow mechanism is asked for less: the probe is to cost no more than a twentieth of the time there is.
     allowed = 0.02 if deadline is None else 0.05 * max(deadline - time.monotonic(), 0.0)
-    # How many pairs are probed depends on what was told, so the clock may save only calls that could not tell more.
+    # How many pairs are probed depends on what was told, and the audit goes on otherwise if a call for several outputs raises:
+    # so the clock may save only calls that could do neither.
     tells = telling(record_keys(drawn))
-    if elapsed * 32 < max(allowed, 0.02) or (deadline is None and not tells):
+    if elapsed * 32 < max(allowed, 0.02) or (deadline is None and (sampler.batched or not tells)):
         size = 64
         drawn = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))
     again = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))

@@ -182,7 +182,7 @@ def test_ctrl_c_keeps_what_there_is(
     )
     code, out = project.run("run", "--output", "results.json", "--save-baseline", "base.json")
     assert code == 130
-    assert "2 of 3 audits have results, which are kept; `dpaudit run --resume` goes on" in capsys.readouterr().err
+    assert "2 of 3 audits have results, which are kept; `dpaudit run --resume` runs those" in capsys.readouterr().err
     document = json.loads(Path("results.json").read_text())
     assert [audit["result"]["stopped_by"] for audit in document["audits"]] == ["samples", StoppedBy.INTERRUPT.value]
     assert document["complete"] is False

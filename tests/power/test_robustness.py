@@ -367,6 +367,12 @@ def test_a_batched_call_that_raises_starts_again_one_by_one() -> None:
         "one release at a time" in message and "one of the releases failed" in message for message in result.messages
     )
 
+    def slowly(data: list[int], size: int, rng: np.random.Generator) -> Any:
+        time.sleep(2e-3 if size == 8 else 0.0)  # in the probe
+        return sometimes(data, size, rng)
+
+    assert audit(dpaudit.batched(slowly)).trajectory == result.trajectory  # the clock decides nothing
+
 
 def test_a_batched_mechanism_that_raises_on_one_side_only() -> None:
     def on_empty(data: list[int], size: int, rng: np.random.Generator) -> Any:
