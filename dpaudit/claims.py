@@ -27,7 +27,6 @@ from typing import Protocol, Self, overload, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpaudit.errors import InvalidArgument
@@ -326,6 +325,8 @@ def _best_order_delta(epsilon: float, divergence: _Curve, largest: float) -> flo
     values = [log_delta(t) for t in grid]
     best = int(np.argmin(values))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    from scipy.optimize import minimize_scalar  # heavy, and not needed by most claims
+
     refined = minimize_scalar(
         lambda t: log_delta(float(t)), bounds=(low, high), method="bounded", options={"xatol": 1e-12}
     )

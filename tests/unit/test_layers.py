@@ -114,6 +114,18 @@ def test_import_is_light() -> None:
     assert shown.stdout.strip() == "[]"
 
 
+def test_an_audit_of_a_pair_loads_what_it_needs() -> None:
+    heavy = ["scipy.stats", "scipy.optimize", "statsmodels", "pandas", "matplotlib", "sklearn", "dp_accounting"]
+    program = (
+        "import sys, dpaudit\n"
+        "laplace = dpaudit.batched(lambda data, size, rng: data + rng.laplace(size=size))\n"
+        "dpaudit.audit(laplace, dpaudit.ApproxDP(1.0, 1e-5), [(0.0, 1.0)], samples=2000)\n"
+        f"print([name for name in {heavy!r} if name in sys.modules])"
+    )
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
 def test_every_public_name_resolves() -> None:
     import dpaudit
 
