@@ -132,8 +132,8 @@ def _offers(view: View, sides: Sides, points: Points, labels: Mapping[int, str])
     choice = choose_events(counts[:, np.stack(orders)], points)
     for row, order in enumerate(orders):
         for swapped, sizes, scores in (
-            (False, choice.right[row], choice.right_score[row]),
-            (True, choice.left[row], choice.left_score[row]),
+            (False, choice.size[0, row], choice.score[0, row]),
+            (True, choice.size[1, row], choice.score[1, row]),
         ):
             point = int(np.argmax(scores))
             cells = np.zeros(counts.shape[1], dtype=bool)

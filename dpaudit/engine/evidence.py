@@ -151,15 +151,12 @@ class Record:
         Cells in natural order; and cells by their likelihood ratio. With many cells the largest ratio of all is mostly noise,
         so there the order comes from the older part of the past and what to bet on from the rest.
         """
-        plans = []
-        by_ratio = Plan("sorted", sorted_order(self.past), self.past)
+        plans = [Plan("natural", natural_order(self.past), self.past)] if self.ordered else []
         if self.past.shape[1] > MANY_CELLS:
             recent = self.past - self.older
             if self.older.sum(axis=1).min() > 0 and recent.sum(axis=1).min() > 0:
-                by_ratio = Plan("sorted", sorted_order(self.older), recent)
-        if self.ordered:
-            plans.append(Plan("natural", natural_order(self.past), self.past))
-        return (*plans, by_ratio)
+                return (*plans, Plan("sorted", sorted_order(self.older), recent))
+        return (*plans, Plan("sorted", sorted_order(self.past), self.past))
 
     @cached_property
     def pools(self) -> dict[str, tuple[Counts, Counts]]:
@@ -264,20 +261,16 @@ def shrunk_log_ratio(past: Counts) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The events that orders of the cells offer, one row per order and one column per point.
+    """The events that orders of the cells offer: R first, then L, a row per order and a column per point.
 
-    R is the last ``right`` cells of the order, L the first ``left``.
+    R is the last cells of the order, L the first, as many as ``size`` says.
     """
 
-    right: NDArray[np.intp]
-    left: NDArray[np.intp]
-    right_score: Floats
-    left_score: Floats
-    right_weight: Floats
-    left_weight: Floats
-    right_centre: Floats
-    left_centre: Floats
-    deviation: Floats  # standard deviation of one step
+    size: NDArray[np.intp]
+    score: Floats
+    weight: Floats
+    centre: Floats
+    deviation: Floats  # standard deviation of one step, of both together
     growth_bet: Floats  # the bet that would grow fastest if the past were the truth
 
 
@@ -288,12 +281,11 @@ def choose_events(past: Counts, points: Points, empty: NDArray[np.intp] | None =
     are none as ``empty`` says.
     """
     totals = past.sum(axis=2)
-    heavy, light = _tails(past)
-    heavy = (heavy + 0.5) / (totals + 1.0)[:, :, None]
-    light = (light + 0.5) / (totals[::-1] + 1.0)[:, :, None]
+    shares = _tails(past) + 0.5
+    shares /= (np.stack([totals, totals[::-1]]) + 1.0)[..., None]
     root = np.sqrt(totals.min(axis=0))[:, None]
     c = points.ratio
-    p, q = heavy[:, :, None, :], light[:, :, None, :]
+    p, q = shares[:, :, :, None, :]
     spread = p * (1.0 - p) + (c * c)[:, None] * (q * (1.0 - q))
     score = (p - c[:, None] * q - points.delta[:, None]) / np.sqrt(spread)
     if empty is not None and empty.any():
@@ -302,8 +294,7 @@ def choose_events(past: Counts, points: Points, empty: NDArray[np.intp] | None =
         np.copyto(score[1], -np.inf, where=none[:, None])
     best = score.argmax(axis=3)
     score = score.max(axis=3) * root - SHRINKAGE
-    side, row = np.arange(2)[:, None, None], np.arange(past.shape[1])[:, None]
-    p, q = heavy[side, row, best], light[side, row, best]
+    p, q = shares[:, np.arange(2)[:, None, None], np.arange(past.shape[1])[:, None], best]
     scale = np.sqrt(p * (1.0 - p) + (c * c) * (q * (1.0 - q)))
     centre = 0.5 * (q + np.maximum(p - points.delta, 0.0) / c)
     weight = np.maximum(score, 0.0) / scale
@@ -317,21 +308,15 @@ def choose_events(past: Counts, points: Points, empty: NDArray[np.intp] | None =
     # Mean over variance of one step, the mean being what is left of the advantage after the shrinkage.
     mean = (weight * np.maximum(score, 0.0) * scale).sum(axis=0) / root
     variance = ((weight * scale) ** 2).sum(axis=0)
-    sizes = best + 1
-    return Choice(
-        sizes[0], sizes[1], score[0], score[1], weight[0], weight[1], centre[0], centre[1],
-        np.sqrt(variance), mean / variance,
-    )  # fmt: skip
+    return Choice(best + 1, score, weight, centre, np.sqrt(variance), mean / variance)
 
 
-def _tails(rows: Counts) -> tuple[Counts, Counts]:
-    """Counts of the last (for R) and of the first (for L) cells, on the side where they are many and on the other."""
-    lower = rows.cumsum(axis=2)
-    upper = rows[:, :, ::-1].cumsum(axis=2)
-    heavy, light = np.empty_like(lower), np.empty_like(lower)
-    heavy[0], heavy[1] = upper[0], lower[1]
-    light[0], light[1] = upper[1], lower[0]
-    return heavy, light
+def _tails(rows: Counts) -> Counts:
+    """Counts of the last cells (R) and of the first (L): on the side where they are many, and then on the other."""
+    tails = np.empty((2, *rows.shape), rows.dtype)
+    tails[:, 0] = rows[:, :, ::-1]
+    tails[:, 1] = rows[::-1]
+    return tails.cumsum(axis=3)
 
 
 def plug_in_epsilon(past: Counts, delta: float) -> tuple[float, float]:
@@ -341,9 +326,7 @@ def plug_in_epsilon(past: Counts, delta: float) -> tuple[float, float]:
     one standard error on, for that same event. ``past`` is as in :func:`choose_events`.
     """
     totals = past.sum(axis=2)
-    heavy, light = _tails(past)
-    heavy = heavy / totals[:, :, None]
-    light = light / totals[::-1, :, None]
+    heavy, light = _tails(past) / np.stack([totals, totals[::-1]])[..., None]
     n = float(totals.min())
     p_error = np.sqrt((heavy * (1.0 - heavy) + 1.0 / n) / n)
     q_error = np.sqrt((light * (1.0 - light) + 1.0 / n) / n)
@@ -358,23 +341,20 @@ def two_sided_gains(
 ) -> Floats:
     """Log-gains, shape (orders, points, bet sizes)."""
     choice = choose_events(past, points, empty)
-    w_right, w_left = choice.right_weight, choice.left_weight
-    right, left = w_right > 0.0, w_left > 0.0
-    heavy, light = _tails(new)
-    row = np.arange(past.shape[1])[:, None]
-    # D in R, in L, elsewhere; D' in R, in L, elsewhere. A side without weight never happens.
-    counts = np.empty((6, *w_right.shape))
-    counts[0], counts[3] = heavy[0, row, choice.right - 1] * right, light[0, row, choice.right - 1] * right
-    counts[4], counts[1] = heavy[1, row, choice.left - 1] * left, light[1, row, choice.left - 1] * left
-    drawn = new.sum(axis=2)[:, :, None]
-    counts[2], counts[5] = drawn[0] - counts[0] - counts[1], drawn[1] - counts[3] - counts[4]
+    weight, active = choice.weight, choice.weight > 0.0
+    # In the event that is likelier on this side, in the other one, elsewhere; D and then D'. Without weight it never happens.
+    counts, step = np.empty((2, 2, 3, *weight.shape[1:]))
+    many, few = _tails(new)[:, np.arange(2)[:, None, None], np.arange(past.shape[1])[:, None], choice.size - 1] * active
+    counts[:, 0], counts[:, 1] = many, few[::-1]
+    counts[:, 2] = new.sum(axis=2)[:, :, None] - counts[:, 0] - counts[:, 1]
 
     c, delta = points.ratio, points.delta
-    m1 = w_right * (c * choice.right_centre + delta) - w_left * c * choice.left_centre
-    m0 = w_left * (c * choice.left_centre + delta) - w_right * c * choice.right_centre
-    step = np.empty_like(counts)
-    step[0], step[1], step[2] = (w_right - m1) * right, (-c * w_left - m1) * left, -m1
-    step[3], step[4], step[5] = (-c * w_right - m0) * right, (w_left - m0) * left, -m0
+    centred = weight * (c * choice.centre)
+    m = centred + weight * delta - centred[::-1]
+    step[:, 0] = (weight - m) * active
+    step[:, 1] = (-c * weight[::-1] - m) * active[::-1]
+    step[:, 2] = -m
+    counts, step = (each.reshape(6, *weight.shape[1:]) for each in (counts, step))
     worst = -step.min(axis=0)
     largest_bet = np.divide(1.0, worst, out=np.zeros_like(worst), where=worst > 1e-300)
     largest_bet[:, points.epsilon > LARGEST_EPSILON] = 0.0
@@ -395,16 +375,16 @@ def isotonic_gains(pools: Sequence[tuple[Counts, Counts]], points: Points) -> li
     gains = [np.zeros((len(points), ISOTONIC_BETS.size)) for _ in pools]
     pure = np.flatnonzero(points.delta == 0.0)
     most = (1.0 / (1.0 + np.exp(-points.epsilon[pure])))[:, None]
-    for chosen in _within(MOST_AT_ONCE // max(pure.size, 1), [past.shape[1] for past, _ in pools]):
+    for chosen in _within(MOST_AT_ONCE // max(ISOTONIC_BETS.size * pure.size, 1), [past.shape[1] for past, _ in pools]):
         past, new = (np.concatenate([pool[part] for pool in pools[chosen]], axis=1) for part in (0, 1))
         starts = np.cumsum([0, *(pool[0].shape[1] for pool in pools[chosen])])[:-1]
         predicted = (past[0] + 0.5) / (past[0] + past[1] + 1.0)
         of_d = predicted / np.clip(predicted, 1.0 - most, most) - 1.0
         of_neighbour = (1.0 - predicted) / np.clip(1.0 - predicted, 1.0 - most, most) - 1.0
-        for column, bet in enumerate(ISOTONIC_BETS):
-            each = np.log1p(bet * of_d) * new[0] + np.log1p(bet * of_neighbour) * new[1]
-            for gain, won in zip(gains[chosen], np.add.reduceat(each, starts, axis=1).T, strict=True):
-                gain[pure, column] = won
+        bets = ISOTONIC_BETS[:, None, None]
+        each = np.log1p(bets * of_d) * new[0] + np.log1p(bets * of_neighbour) * new[1]
+        for gain, won in zip(gains[chosen], np.add.reduceat(each, starts, axis=2).T, strict=True):
+            gain[pure] = won
     return gains
 
 
@@ -425,15 +405,15 @@ def _pooled_blocks(past: Counts) -> NDArray[np.intp]:
     starts: list[int] = []
     ones: list[int] = []
     zeros: list[int] = []
-    for cell, (one, zero) in enumerate(past.T.tolist()):
-        starts.append(cell)
+    for cell, (one, zero) in enumerate(zip(*past.tolist(), strict=True)):
+        start = cell
+        while starts and ones[-1] * zero >= one * zeros[-1]:
+            start = starts.pop()
+            one += ones.pop()
+            zero += zeros.pop()
+        starts.append(start)
         ones.append(one)
         zeros.append(zero)
-        while len(starts) > 1 and ones[-2] * zeros[-1] >= ones[-1] * zeros[-2]:
-            starts.pop()
-            one, zero = ones.pop(), zeros.pop()
-            ones[-1] += one
-            zeros[-1] += zero
     return np.array(starts, dtype=np.intp)
 
 

@@ -64,7 +64,7 @@ class Rival:
             past = counts_of(self.comparison.labels, durations, cuts_of(durations))
             if past.sum(axis=1).min() > 0 and past.shape[1] > 1:
                 choice = choose_events(past[:, np.stack([natural_order(past), sorted_order(past)])], points)
-                best = max(best, float(choice.right_score.max()), float(choice.left_score.max()))
+                best = max(best, float(choice.score.max()))
         return best
 
 

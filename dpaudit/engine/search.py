@@ -116,7 +116,7 @@ class Candidate:
                     guess = plug_in_epsilon(plan.ordered[:, None], float(points.delta.min()))
                 else:
                     choice = choose_events(plan.ordered[:, None], points)
-                    best = max(float(choice.right_score.max()), float(choice.left_score.max()))
+                    best = float(choice.score.max())
                     n = float(plan.ordered.sum(axis=1).min())
                     guess = ((best - CAUTION) / math.sqrt(n), (best + DOUBT) / math.sqrt(n))
                 low, high = max(low, guess[0]), max(high, guess[1])
