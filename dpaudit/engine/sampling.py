@@ -47,8 +47,8 @@ Container: TypeAlias = tuple[str, tuple[int, ...]]
 ONE_EACH = (PerRelease, Plain, Fresh)  # mechanisms whose calls make one release each
 LARGEST_BLOCK = 131_072  # outputs drawn at once,
 MOST_NUMBERS = 1 << 19  # and numbers, where an output holds several: what bounds the memory
-TOGETHER = 8192  # outputs of a block below which the blocks of a task are counted together,
-MOST_TOGETHER = 1 << 18  # unless they are so wide that it holds more numbers than this
+TOGETHER = 32_768  # outputs of a block below which the blocks of a task are counted together,
+MOST_TOGETHER = 1 << 16  # unless they are so wide that it holds more numbers than this
 ALL_LEARNED = 1024  # outputs of a block below which all are learned from
 SIGNED = (32, 512, 4096)  # outputs that tell processes apart; more where fewer could be the same by chance
 COMMON_SEED = (4, 0)  # from which all processes draw once, to see whether they draw alike
@@ -321,9 +321,9 @@ def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[i
 
 
 def _numbers(outputs: Outputs) -> int:
-    """About how many numbers a block holds."""
+    """About how many numbers a block holds, or words of eight bytes."""
     if isinstance(outputs, np.ndarray):
-        return outputs.size
+        return outputs.nbytes // 8
     first = outputs[0] if isinstance(outputs, list) and outputs else None
     return len(outputs) * (
         first.size if isinstance(first, np.ndarray) else len(first) if isinstance(first, list | tuple) else 1
