@@ -187,12 +187,10 @@ def claim_from_dict(plain: Mapping[str, Any]) -> Claim:
 
 def as_plain(value: Any) -> Any:
     """Anything in a result as plain data for JSON; numbers that are not finite become text."""
-    if type(value) is float:
-        return value if math.isfinite(value) else str(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, enum.Enum):
         return value.value
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
     if isinstance(value, Witness | Frequency):
         return {name: as_plain(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, Mapping):
