@@ -37,14 +37,13 @@ class Drift:
         pooled = (past + new).sum(axis=0)
         level = np.cumsum(pooled) / pooled.sum()
         starts = np.unique(np.searchsorted(level, np.arange(GROUPS) / GROUPS))
-        for side in (0, 1):
-            early, late = (np.add.reduceat(counts[side], starts) for counts in (past, new))
-            both = early + late
-            keep = both >= 10
-            scale = np.sqrt(early.sum() / late.sum())
-            statistic = float((((late * scale - early / scale) ** 2)[keep] / both[keep]).sum())
-            if chdtrc(max(int(keep.sum()) - 1, 1), statistic) < FALSE_ALARM:
-                self.found = True
+        early, late = (np.add.reduceat(counts, starts, axis=1) for counts in (past, new))
+        both = early + late
+        keep = both >= 10
+        scale = np.sqrt(early.sum(axis=1) / late.sum(axis=1))[:, None]
+        statistic = ((late * scale - early / scale) ** 2 / np.maximum(both, 1)).sum(axis=1, where=keep)
+        chance = chdtrc(np.maximum(keep.sum(axis=1) - 1, 1), statistic)
+        self.found = bool((chance < FALSE_ALARM).any())
 
 
 class Replays:

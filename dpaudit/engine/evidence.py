@@ -60,6 +60,7 @@ MOST_AT_ONCE = 1 << 17  # numbers in one array of the bookkeeping
 LARGEST_EPSILON = 300.0
 TARGET = 4.5
 ISOTONIC_BETS = np.array([0.25, 0.5, 1.0])
+OTHER_SIDE = np.array([[0, 1], [1, 0]])  # where an event is many and where few, for R and for L
 
 
 def bet_sizes(samples: int) -> Floats:
@@ -136,10 +137,10 @@ class Record:
     older: Counts  # the part of the past that was settled first, about a third of it
 
     def __post_init__(self) -> None:
-        sizes = self.new.sum(axis=1)
+        sizes = self.new.sum(axis=1).tolist()
         if sizes[0] != sizes[1]:
             raise DPAuditError(f"A round must draw as many outputs from D as from D', not {sizes[0]} and {sizes[1]}.")
-        if (self.new < 0).any() or (self.past < 0).any() or (self.older > self.past).any():
+        if min(counts.min(initial=0) for counts in (self.new, self.past, self.past - self.older)) < 0:
             raise DPAuditError(
                 "A cell count is negative, or older than its past; the partition and its counts do not fit."
             )
@@ -282,33 +283,42 @@ def choose_events(past: Counts, points: Points, empty: NDArray[np.intp] | None =
     """
     totals = past.sum(axis=2)
     shares = _tails(past) + 0.5
-    shares /= (np.stack([totals, totals[::-1]]) + 1.0)[..., None]
-    root = np.sqrt(totals.min(axis=0))[:, None]
+    shares /= (totals[OTHER_SIDE] + 1.0)[..., None]
+    variances = shares * (1.0 - shares)
     c = points.ratio
     p, q = shares[:, :, :, None, :]
-    spread = p * (1.0 - p) + (c * c)[:, None] * (q * (1.0 - q))
-    score = (p - c[:, None] * q - points.delta[:, None]) / np.sqrt(spread)
+    p_variance, q_variance = variances[:, :, :, None, :]
+    spread = np.sqrt(p_variance + (c * c)[:, None] * q_variance)
+    score = (p - c[:, None] * q - points.delta[:, None]) / spread
     if empty is not None and empty.any():
         none = np.arange(past.shape[2]) < empty[:, None]  # L grows from the first cell on, R from the last
         np.copyto(score[0], -np.inf, where=none[:, None, ::-1])
         np.copyto(score[1], -np.inf, where=none[:, None])
     best = score.argmax(axis=3)
-    score = score.max(axis=3) * root - SHRINKAGE
-    p, q = shares[:, np.arange(2)[:, None, None], np.arange(past.shape[1])[:, None], best]
-    scale = np.sqrt(p * (1.0 - p) + (c * c) * (q * (1.0 - q)))
+    side, order, point = _places(best)
+    p, q = shares[:, side, order, best]
+    scale = spread[side, order, point, best]
+    root = np.sqrt(totals.min(axis=0))[:, None]
+    score = score[side, order, point, best] * root - SHRINKAGE
     centre = 0.5 * (q + np.maximum(p - points.delta, 0.0) / c)
-    weight = np.maximum(score, 0.0) / scale
+    advantage = np.maximum(score, 0.0)
+    weight = advantage / scale
     better = score[0] >= score[1]
+    better = np.array([better, ~better])
     overlap = best[0] + best[1] + 2 > past.shape[2]
-    idle = weight.max(axis=0) <= 0.0
-    weight[0] = np.where(idle, better, np.where(overlap & ~better, 0.0, weight[0]))
-    weight[1] = np.where(idle, ~better, np.where(overlap & better, 0.0, weight[1]))
+    weight = np.where(weight.max(axis=0) <= 0.0, better, np.where(overlap & ~better, 0.0, weight))
     weight /= weight.max(axis=0)
     weight[weight < LEAST_WEIGHT] = 0.0
     # Mean over variance of one step, the mean being what is left of the advantage after the shrinkage.
-    mean = (weight * np.maximum(score, 0.0) * scale).sum(axis=0) / root
+    mean = (weight * advantage * scale).sum(axis=0) / root
     variance = ((weight * scale) ** 2).sum(axis=0)
     return Choice(best + 1, score, weight, centre, np.sqrt(variance), mean / variance)
+
+
+def _places(chosen: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Event, order and point of each entry of a choice, as indices."""
+    events, orders, points = chosen.shape
+    return np.arange(events)[:, None, None], np.arange(orders)[:, None], np.arange(points)
 
 
 def _tails(rows: Counts) -> Counts:
@@ -326,7 +336,7 @@ def plug_in_epsilon(past: Counts, delta: float) -> tuple[float, float]:
     one standard error on, for that same event. ``past`` is as in :func:`choose_events`.
     """
     totals = past.sum(axis=2)
-    heavy, light = _tails(past) / np.stack([totals, totals[::-1]])[..., None]
+    heavy, light = _tails(past) / totals[OTHER_SIDE][..., None]
     n = float(totals.min())
     p_error = np.sqrt((heavy * (1.0 - heavy) + 1.0 / n) / n)
     q_error = np.sqrt((light * (1.0 - light) + 1.0 / n) / n)
@@ -344,7 +354,8 @@ def two_sided_gains(
     weight, active = choice.weight, choice.weight > 0.0
     # In the event that is likelier on this side, in the other one, elsewhere; D and then D'. Without weight it never happens.
     counts, step = np.empty((2, 2, 3, *weight.shape[1:]))
-    many, few = _tails(new)[:, np.arange(2)[:, None, None], np.arange(past.shape[1])[:, None], choice.size - 1] * active
+    side, order, _ = _places(choice.size)
+    many, few = _tails(new)[:, side, order, choice.size - 1] * active
     counts[:, 0], counts[:, 1] = many, few[::-1]
     counts[:, 2] = new.sum(axis=2)[:, :, None] - counts[:, 0] - counts[:, 1]
 

@@ -360,4 +360,4 @@ def _resolution(rows: int) -> int:
 
 
 def _count(view: View, blocks: Sequence[Block]) -> Counts:
-    return np.stack([view.count(block) for block in blocks])
+    return np.array([view.count(block) for block in blocks])

@@ -28,6 +28,7 @@ Floats: TypeAlias = NDArray[np.float64]
 LABEL_LENGTH = 1000
 INTEGERS, FLOATS = "integers", "floats"
 NEAR = (FLOATS, "integers beyond 2^53")
+NO_CODES: Codes = np.empty(0, np.uint64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,8 @@ class Encoded:
 
     def head(self, count: int) -> Encoded:
         """The first ``count`` outputs, copied so that the rest can be freed."""
+        if not count:
+            return Encoded(NO_CODES, np.empty((0, self.width)), self.labels)
         first = self.rows(slice(count))
         kinds = first.kinds if self.alone else first.kinds.copy()
         return Encoded(kinds, np.array(first.numbers, order="K"), self.labels)
@@ -322,7 +325,7 @@ def digest(text: str) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), "little")
 
 
-WORTH_A_TABLE = 8192  # integers; fewer are sorted
+WORTH_A_TABLE = 1024  # integers; fewer are sorted
 SLOTS = 4096
 SMALL = "?bB"  # integers of one byte
 AT_ONCE = 16384

@@ -52,6 +52,14 @@ class Ascending:
         place = np.searchsorted(self.values, cuts, side=side)
         return place if self.upto is None else np.concatenate(([0], self.upto))[place]
 
+    def equal(self, keys: NDArray[Any]) -> Counts:
+        """How many outputs equal each of some sorted keys."""
+        if self.upto is None or self.values.shape != keys.shape or (self.values != keys).any():
+            return self.below(keys, "right") - self.below(keys)
+        counts = self.upto.copy()  # every value is a key: the usual case, block after block
+        counts[1:] -= self.upto[:-1]
+        return counts
+
     def repeated(self, limit: int) -> tuple[NDArray[Any], Counts]:
         """Values that occur more than once, and how often; the ``limit`` most frequent of them, sorted."""
         if self.upto is None:
@@ -261,8 +269,10 @@ class Table:
 
     def count(self, ascending: Ascending) -> Counts:
         """Count a sorted sample of values or keys."""
-        inside = ascending.below(self.keys, "right") - ascending.below(self.keys)
-        return np.concatenate([inside, [ascending.size - inside.sum()]]).astype(np.int64)
+        counts = np.empty(self.cells, np.int64)
+        counts[:-1] = ascending.equal(self.keys)
+        counts[-1] = ascending.size - counts[:-1].sum()
+        return counts
 
     def unknown(self, ascending: Ascending, limit: int) -> tuple[NDArray[Any], Counts]:
         """Repeated values that have no cell yet."""

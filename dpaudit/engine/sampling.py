@@ -87,8 +87,13 @@ class Sampler:
     timeout: float | None = None
     timeout_is_output: bool = False
 
-    def draw(self, data: Any, size: int, seed: ISeedSequence, deadline: float | None = None) -> Outputs:
-        """Draw ``size`` outputs with a generator of their own; past the deadline, give up between two calls."""
+    def draw(
+        self, data: Any, size: int, seed: ISeedSequence, deadline: float | None = None, *, held: bool = True
+    ) -> Outputs:
+        """Draw ``size`` outputs with a generator of their own; past the deadline, give up between two calls.
+
+        Those that are not ``held`` must be looked at before the next call, which may write into the same memory.
+        """
         rng = np.random.Generator(np.random.PCG64(seed))  # type: ignore[arg-type]  # numpy's stubs leave out the interface
         if _is_secret(data) and not getattr(self.mechanism, "samples_secrets", False):
             # Pufferfish: the data are drawn anew in every trial.
@@ -107,7 +112,7 @@ class Sampler:
             except Exception as error:
                 raise BatchRaised(f"{type(error).__name__}: {error}") from error
         outputs = unwrapped(checked_outputs(outputs, size))
-        return kept(outputs) if size < TOGETHER else outputs  # larger ones are counted before the next call
+        return kept(outputs) if held else outputs
 
     def _one(self, data: Any, rng: np.random.Generator) -> Any:
         try:
@@ -298,10 +303,11 @@ def run_task(task: Task, *, deadline: float | None = None, on_block: Callable[[i
             sides: list[Any] = []
             for side, data in enumerate((task.data, task.neighbour)):
                 since = time.perf_counter()
-                outputs = task.sampler.draw(data, size, seeds.of(block, side), deadline)
+                held = size < TOGETHER and together is not False
+                outputs = task.sampler.draw(data, size, seeds.of(block, side), deadline, held=held)
                 drawing += time.perf_counter() - since
                 if together is None:
-                    together = size < TOGETHER and _numbers(outputs) <= MOST_TOGETHER
+                    together = held and _numbers(outputs) <= MOST_TOGETHER
                 sides.append(outputs if together else _count(task, block, [outputs], [size]))
                 del outputs  # the next block is drawn into the same memory
             if together:
@@ -378,7 +384,7 @@ def _count(task: Task, first: int, blocks: Sequence[Outputs], sizes: Sequence[in
 
 def _paired(size: int, sides: Sequence[OneSide], seconds: tuple[float, float]) -> BlockPair:
     of_d, of_neighbour = sides
-    counts = tuple(np.stack(both) for both in zip(of_d.counts, of_neighbour.counts, strict=True))
+    counts = tuple(np.array(both) for both in zip(of_d.counts, of_neighbour.counts, strict=True))
     repeats = tuple((side, *repeat) for side, counted in enumerate(sides) for repeat in counted.repeats)
     containers = of_d.containers | of_neighbour.containers
     return BlockPair(size, counts, (of_d.learn, of_neighbour.learn), repeats, seconds, containers)

@@ -54,11 +54,11 @@ def _numbers(batch: Encoded) -> Floats:
 
 def _histogram(columns: list[Floats], event: list[tuple[float, float]]) -> dict[str, Any]:
     columns = [np.sort(column[np.abs(column) < LARGEST_DRAWN]) for column in columns]  # drops NaN too
-    pooled = np.sort(np.concatenate(columns))
-    if not pooled.size:
+    ends = [quantiles(column, np.array([TAILS, 1.0 - TAILS])) for column in columns if column.size]
+    if not ends:
         return {}
-    low, high = quantiles(pooled, np.array([TAILS, 1.0 - TAILS]))
-    whole = bool((pooled == np.round(pooled)).all()) and high - low <= MOST_WHOLE_NUMBERS
+    low, high = min(low for low, _ in ends), max(high for _, high in ends)
+    whole = high - low <= MOST_WHOLE_NUMBERS and all((column == np.round(column)).all() for column in columns)
     if whole:
         edges = np.arange(np.round(low) - 0.5, np.round(high) + 1.0)
         # A cell of a whole number is in the event or not, so the shading goes to its borders.

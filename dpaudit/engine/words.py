@@ -20,13 +20,14 @@ Codes: TypeAlias = NDArray[np.uint64]
 Places: TypeAlias = NDArray[np.intp]
 Look: TypeAlias = Callable[[Any], tuple[int, str] | None]  # code and label of a row of words; None if they hold numbers
 
-WORTH_A_TABLE = 8192  # words; fewer are sorted
+WORTH_A_TABLE = 1024  # words; fewer are sorted
 SLOTS = 4096
 SHIFTS = (52, 40, 28)  # to the bits of a key that are a slot
 MOST_STRANGE = 0.1  # share of the words that the table may leave to a sort
 AT_ONCE = 32_768  # words whose keys stay in the cache
 MOST_REMEMBERED = 16  # kinds of arrays
-_ODD = np.uint64(0x9E3779B97F4A7C15)
+_ODD = 0x9E3779B97F4A7C15
+MASK = 2**64 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class Lexicon:
     shift: int
     keys: Codes
     kinds: Codes
-    used: Places
+    used: Places  # slots, in the order of their kinds
     labels: Mapping[int, str]
 
     def find(self, words: NDArray[Any]) -> Places | None:
@@ -56,16 +57,19 @@ class Lexicon:
         for start in range(0, len(words), AT_ONCE):
             keys, narrow = row_keys(words[start : start + AT_ONCE])
             slot = _slots(keys, self.shift, out=slots[start : start + AT_ONCE])
-            if narrow != self.narrow or (self.keys.take(slot) != keys).any():
+            # Slots are within the table by their bits, so "clip" only spares a check of each.
+            if narrow != self.narrow or (self.keys.take(slot, mode="clip") != keys).any():
                 return None
         return slots
 
     def tell(self, slots: Places) -> Told:
         """What is known of words in these slots."""
         counts = np.bincount(slots, minlength=SLOTS)[self.used]
-        here = self.used if counts.all() else self.used[counts > 0]
-        labels = self.labels if counts.all() else {code: self.labels[code] for code in self.kinds[here].tolist()}
-        return Told(self.kinds, slots, labels, Ascending.counted(self.kinds[here], counts[counts > 0]))
+        kinds, labels = self.kinds[self.used], self.labels
+        if not counts.all():
+            kinds, counts = kinds[counts > 0], counts[counts > 0]
+            labels = {code: labels[code] for code in kinds.tolist()}
+        return Told(self.kinds, slots, labels, Ascending(kinds, counts.cumsum()))
 
 
 _REMEMBERED: dict[tuple[Any, ...], Lexicon] = {}  # by what an array holds
@@ -90,7 +94,7 @@ def tell(words: NDArray[Any], look: Look) -> Told | None:
     if found is not None:
         if len(_REMEMBERED) >= MOST_REMEMBERED:
             _REMEMBERED.clear()
-        _REMEMBERED[kind] = Lexicon(*found, kinds, used, labels)
+        _REMEMBERED[kind] = Lexicon(*found, kinds, used[np.argsort(kinds[used])], labels)
     counted = Ascending.counted(kinds[used], np.bincount(number, minlength=row.size)[used])
     if counted.size != len(words):
         raise DPAuditError("Words got lost while they were counted; this is a defect of dpaudit, please report it.")
@@ -107,7 +111,8 @@ def _alike(rows: NDArray[Any]) -> tuple[Places, Places, tuple[bool, int, Codes] 
     for shift in SHIFTS if len(rows) >= WORTH_A_TABLE else ():
         slot = _slots(keys, shift)
         row = np.full(SLOTS, -1)
-        row[slot[:SLOTS]] = np.arange(SLOTS)
+        early = slot[:SLOTS]
+        row[early] = np.arange(early.size)
         table = np.where(row < 0, ~np.arange(SLOTS, dtype=np.uint64) << np.uint64(shift), keys[row])
         strange = table.take(slot) != keys
         if not strange.any():
@@ -141,15 +146,16 @@ def row_keys(rows: NDArray[Any]) -> tuple[Codes, bool]:
     text = _bytes(letters, narrow)
     width = (text.size - 8) // count
 
-    def eight(start: int) -> Codes:
+    def eight(start: int, factor: int) -> Codes:
         word = np.ndarray((count,), "<u8", text, start, (width,))
-        # What the last word holds of the next row is left out.
-        return word if start + 8 <= width else word & np.uint64(256 ** (width - start) - 1)
+        # What the last word holds of the next row is shifted out.
+        beyond = 8 * max(start + 8 - width, 0)
+        return word * np.uint64(factor << beyond & MASK)
 
-    keys = eight(0) * _ODD
+    keys = eight(0, _ODD)
     for start in range(8, width, 8):
-        keys += eight(start)
-        keys *= _ODD  # the upper bits now depend on all others
+        keys += eight(start, 1)
+        keys *= np.uint64(_ODD)  # the upper bits now depend on all others
     return keys, narrow
 
 

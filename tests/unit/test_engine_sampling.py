@@ -164,6 +164,26 @@ def test_wide_outputs_are_not_held_until_others_are_drawn(monkeypatch: pytest.Mo
     assert same(merge(together), merge(apart))
 
 
+@pytest.mark.parametrize("most_together", [1 << 16, 10])
+@pytest.mark.parametrize("sizes", [(40,) * 16, (40_000,) * 2])
+def test_outputs_may_come_in_memory_that_the_next_call_writes_to(
+    sizes: tuple[int, ...], most_together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sampling, "MOST_TOGETHER", most_together)
+    memory = np.empty(max(sizes))
+
+    def into_memory(data: list[int], size: int, rng: np.random.Generator) -> Any:
+        memory[:size] = noisy(data, size, rng)
+        return memory[:size]
+
+    views = views_of(dpaudit.batched(noisy))
+    own, shared = (
+        merge(run_task(task_of(dpaudit.batched(function), sizes, views=views)).blocks)
+        for function in (noisy, into_memory)
+    )
+    assert same(own, shared)
+
+
 def test_tasks_and_what_they_bring_pickle() -> None:
     from mechanisms.broken.laplace import MisscaledLaplace
 

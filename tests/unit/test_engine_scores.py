@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import Counter
 from functools import partial
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy.optimize import minimize
 import dpaudit
 from dpaudit.engine.learning import Learner, Settled, build_views
 from dpaudit.engine.outputs import encode
-from dpaudit.engine.partition import BINS, Ascending, Line, Raster, line_from
+from dpaudit.engine.partition import BINS, Ascending, Line, Raster, Table, line_from
 from dpaudit.engine.scores import BINS as HEIGHTS
 from dpaudit.engine.scores import (
     GROUPS,
@@ -54,6 +55,16 @@ def test_a_histogram_counts_what_a_sorted_search_counts(law: str) -> None:
     np.testing.assert_array_equal(line.tally(values), line.count(Ascending(np.sort(values))))
     assert (np.diff(line.cuts) > 0.0).all()
     assert line.cells - 4 >= 0.9 * 64
+
+
+@given(keys=st.sets(st.integers(0, 12)), values=st.lists(st.integers(0, 12)))
+def test_a_table_counts_what_a_counter_counts(keys: set[int], values: list[int]) -> None:
+    often = Counter(values)
+    expected = [*(often[key] for key in sorted(keys)), sum(n for value, n in often.items() if value not in keys)]
+    distinct = np.array(list(often), dtype=np.uint64)
+    table = Table(np.array(sorted(keys), dtype=np.uint64))
+    assert table.count(Ascending(np.sort(np.array(values, dtype=np.uint64)))).tolist() == expected
+    assert table.count(Ascending.counted(distinct, np.array(list(often.values()), dtype=np.int64))).tolist() == expected
 
 
 @pytest.mark.parametrize("special", [math.nan, math.inf, -math.inf])

@@ -48,14 +48,31 @@ word = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size
 
 @settings(max_examples=25, deadline=None)
 @given(
-    vocabularies=st.lists(st.lists(word, min_size=1, max_size=30), min_size=1, max_size=4), seed=st.integers(0, 2**32)
+    vocabularies=st.lists(st.lists(word, min_size=1, max_size=30), min_size=1, max_size=4),
+    size=st.sampled_from([MANY, words.SLOTS - 1, words.SLOTS + 1000]),
+    seed=st.integers(0, 2**32),
 )
-def test_every_batch_is_told_as_by_a_walk(vocabularies: list[list[str]], seed: int) -> None:
+def test_every_batch_is_told_as_by_a_walk(vocabularies: list[list[str]], size: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     words._REMEMBERED.clear()
     for vocabulary in vocabularies:
-        array = block(rng, vocabulary, dtype="U12")
+        array = block(rng, vocabulary, size, dtype="U12")
         assert told(encode(array)) == one_by_one(array)
+
+
+@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("length", range(1, 18))
+def test_keys_tell_all_of_a_word_and_nothing_of_the_next(length: int, wide: bool) -> None:
+    letters = ["\u00e9", "\u65e5" if wide else "e"]
+    vocabulary = [
+        "".join("a" if place != at else letter for place in range(length)) for at in range(length) for letter in letters
+    ]
+    array = block(np.random.default_rng(length), vocabulary, 500)
+    keys, narrow = words.row_keys(array.reshape(-1, 1))
+    assert narrow is not wide
+    assert (
+        len(set(zip(array.tolist(), keys.tolist(), strict=True))) == len(set(array.tolist())) == len(set(keys.tolist()))
+    )
 
 
 def test_what_was_looked_at_is_not_looked_at_again(monkeypatch: pytest.MonkeyPatch) -> None:
