@@ -58,8 +58,9 @@ def test_many_runs_stay_below_the_truth(claim):
 
 @pytest.mark.parametrize("shuffle", [0, 332])
 def test_scores_in_the_order_of_the_runs_are_valid_for_each_seed(shuffle):
-    """Sorting before a fixed shuffle would tie each score's place to its rank: with seed 332 56 of these 80
-    audits then raised alarms, and 44 are allowed. (Seed 105, at 44 % of audits, could not be told from alpha.)
+    """Sorting before a fixed shuffle would tie each score's place to its rank.
+
+    With seed 332, found by a search, 56 of these 80 audits then raise alarms, and 44 are allowed.
     """
     alpha, audits = 0.3, 80
     alarms = 0
