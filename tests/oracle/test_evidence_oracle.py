@@ -402,7 +402,7 @@ def brute_force_bound(
 @pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(1.0, 1e-2), GaussianDP(1.0)], ids=repr)
 def test_lower_bound_is_the_prefix_rule(claim: Claim) -> None:
     reached = []
-    threshold, largest = math.log(20.0), 1.5
+    threshold, largest = math.log(20.0), 1.3  # one interval of the coarser grid above 1.2
 
     def points_at(value: float) -> Points:
         return points_of(claim.at(value))
@@ -429,7 +429,7 @@ def simulated_campaign(claim: Claim, rng: np.random.Generator, *, ratio: float) 
         q = p[::-1] / p.sum()
         p = p / p.sum()
         past = np.stack([rng.multinomial(200, p), rng.multinomial(200, q)])
-        for size in (100, 300, 1500):
+        for size in (100, 1500):
             new = np.stack([rng.multinomial(size, p), rng.multinomial(size, q)])
             records = (record_of(past, new), record_of(past, new, ordered=False, view="record"))
             leading = candidate.number != 3 and size > 100

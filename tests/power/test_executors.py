@@ -226,7 +226,7 @@ class Shuffled(Executor):
 # The same answer
 
 AUDITS: dict[str, Callable[[Any], Result]] = {
-    "violation": lambda run: run((0.8, 5e-5), WHERE),
+    "violation": lambda run: run((0.8, 1e-5), WHERE),
     "nothing found": lambda run: run((1.0, 5e-6), [(0.0, 1.0), (5.0, 4.0)]),
 }
 

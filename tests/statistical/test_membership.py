@@ -56,10 +56,13 @@ def test_many_runs_stay_below_the_truth(claim):
     assert above <= allowed(audits)
 
 
-@pytest.mark.parametrize("shuffle", [0, 105])
+@pytest.mark.parametrize("shuffle", [0, 332])
 def test_scores_in_the_order_of_the_runs_are_valid_for_each_seed(shuffle):
-    """Sorting before a fixed shuffle would tie each score's place to its rank: seed 105 then raised alarms in 44 % of audits."""
-    alpha, audits = 0.3, 150
+    """Sorting before a fixed shuffle would tie each score's place to its rank.
+
+    With seed 332, found by a search, 56 of these 80 audits then raise alarms, and 44 are allowed.
+    """
+    alpha, audits = 0.3, 80
     alarms = 0
     for number in range(audits):
         rng = np.random.default_rng([7, number])
@@ -196,7 +199,7 @@ def test_one_run_stays_below_the_truth(claim, guesses):
     truth = gaussian_epsilon(1.0) if isinstance(claim, ApproxDP) else 1.0
     runs = 40
     above = sum(
-        one_run_bound(*one_gaussian_run(1.0, 300, seed), claim, alpha=ALPHA, guesses=guesses).parameter_lower > truth
+        one_run_bound(*one_gaussian_run(1.0, 120, seed), claim, alpha=ALPHA, guesses=guesses).parameter_lower > truth
         for seed in range(runs)
     )
     assert above <= allowed(runs)
@@ -250,7 +253,7 @@ def least_right_of_all(scores: np.ndarray, members: np.ndarray, number: int) -> 
 
 def test_equal_scores_are_guessed_as_wrong_as_can_be():
     rng = np.random.default_rng(3)
-    for _ in range(40):
+    for _ in range(16):
         scores, members = rng.integers(0, 3, 6).astype(float), rng.random(6) < 0.5
         for number in range(1, 7):
             assert _correct(scores, members, number) == least_right_of_all(scores, members, number)

@@ -23,7 +23,9 @@ from mechanisms.tight import EPSILON, tight_mechanisms
 
 ALPHA = 0.1
 DECLARED = 1e-6
-AUDITS = 200
+# At most 27 false alarms of 100: at a rate of 34 % nine such tests in ten would fail. Sound audits raise none here; where bets
+# knew the round they are settled on, 58 of 60 audits on the dyadic grid did.
+AUDITS = 100
 SAMPLES = 700
 TIGHT = {tight.name: tight for tight in tight_mechanisms()}
 
@@ -54,7 +56,7 @@ def test_the_claim_is_kept_with_equality(name: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "until"),
-    [*((name, "budget") for name in TIGHT), *((name, "violation") for name in list(TIGHT)[::5])],
+    [*((name, "budget") for name in TIGHT), *((name, "violation") for name in list(TIGHT)[:2])],
 )
 def test_false_alarms_and_bounds_above_the_truth_are_rare(name: str, until: Any) -> None:
     tight = TIGHT[name]

@@ -240,7 +240,7 @@ def said_by(event: Event, outputs: list[Any]) -> list[bool]:
 @by_kind
 def test_a_shift_is_an_event_that_the_script_counts_alike(name: str) -> None:
     rng = np.random.default_rng(1)
-    first, second = ([KINDS[name](x) for x in (shift + rng.laplace(size=600)).tolist()] for shift in (0.0, 5.0))
+    first, second = ([KINDS[name](x) for x in (shift + rng.laplace(size=250)).tolist()] for shift in (0.0, 5.0))
     sides = (encode(first), encode(second))
     event = event_on(sides)
     inside = [event.contains(side) for side in sides]
