@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,11 +50,13 @@ class RandomisedResponse:
 
     truthful: float
     categories: tuple[Hashable, ...] = (0, 1)
+    _labels: NDArray[Any] = field(init=False, repr=False, compare=False)
     relation: ClassVar[Relation] = Relation.SUBSTITUTE
 
     def __post_init__(self) -> None:
         if len(self.categories) < 2 or len(set(self.categories)) < len(self.categories):
             raise InvalidArgument(f"categories={self.categories!r} must be at least two, all different.")
+        object.__setattr__(self, "_labels", _array_of(self.categories))
         check_open_unit(truthful=self.truthful, hint="At 0 or 1 some answers would be impossible and epsilon infinite.")
         if self.truthful == self.other:
             raise InvalidArgument(
@@ -111,7 +113,7 @@ class RandomisedResponse:
         shift = uniform.astype(np.intp)
         shift += truth + 1
         shift %= count
-        return self._labels()[shift]
+        return self._labels[shift]
 
     def law(self, data: Any) -> exact.Law:
         """The channel's row for one person; for several the product of one each."""
@@ -156,13 +158,6 @@ class RandomisedResponse:
             spread = np.diag(answered) - channel.T @ np.diag(pi) @ channel
         return np.asarray(spread / (people * (p - q) ** 2))
 
-    def _labels(self) -> NDArray[Any]:
-        if all(isinstance(c, int) for c in self.categories) or all(isinstance(c, str) for c in self.categories):
-            return np.array(self.categories)
-        boxed = np.empty(len(self.categories), dtype=object)
-        boxed[:] = self.categories
-        return boxed
-
     def _index(self, data: Any) -> NDArray[np.intp]:
         """Number of the category of every answer."""
         if isinstance(data, np.ndarray | np.generic):
@@ -175,6 +170,14 @@ class RandomisedResponse:
         if found.size == 0:
             raise InvalidArgument("data is empty; at least one answer is needed.")
         return found.reshape(()) if single else found
+
+
+def _array_of(categories: tuple[Hashable, ...]) -> NDArray[Any]:
+    if all(isinstance(c, int) for c in categories) or all(isinstance(c, str) for c in categories):
+        return np.array(categories)
+    boxed = np.empty(len(categories), dtype=object)
+    boxed[:] = categories
+    return boxed
 
 
 @dataclass(frozen=True, slots=True)

@@ -196,6 +196,24 @@ def seed_child(entropy: int, *key: int) -> np.random.SeedSequence:
     return np.random.SeedSequence(entropy, spawn_key=key)
 
 
+def state_words(seed: np.random.SeedSequence, count: int) -> NDArray[np.uint64]:
+    """``seed.generate_state(count, numpy.uint64)`` at once, which numpy makes word by word: a tenth of a millisecond for many.
+
+    >>> seed = seed_child(7, 1, 2)
+    >>> bool((state_words(seed, 5) == seed.generate_state(5, np.uint64)).all())
+    True
+    """
+    # The hash of numpy's SeedSequence: every word of the pool in turn, with a factor that goes on from word to word.
+    factors = np.full(2 * count + 1, 0x58F38DED, np.uint32)
+    factors[0] = 0x8B51F9DD
+    np.multiply.accumulate(factors, out=factors)
+    words = np.resize(np.asarray(seed.pool, np.uint32), 2 * count)
+    words ^= factors[:-1]
+    words *= factors[1:]
+    words ^= words >> np.uint32(16)
+    return words.astype("<u4").view("<u8").astype(np.uint64)
+
+
 class _Words(ISeedSequence):
     """The words that seed one generator, drawn from a seed child beforehand."""
 
@@ -223,8 +241,7 @@ class BlockSeeds:
         group, place = divmod(block, FEWEST_BLOCKS)
         if group != self._group:
             child = seed_child(self._entropy, *self._key, group)
-            words = np.asarray(child.generate_state(FEWEST_BLOCKS * 2 * 4, np.uint64), dtype=np.uint64)
-            self._words = words.reshape(FEWEST_BLOCKS, 2, 4)
+            self._words = state_words(child, FEWEST_BLOCKS * 2 * 4).reshape(FEWEST_BLOCKS, 2, 4)
             self._group = group
         return _Words(self._words[place, side])
 
