@@ -110,7 +110,8 @@ class Raster:
         buffer = np.empty(min(AT_ONCE, values.size))
         bits_of_first = np.float64(FIRST_BIN * self.width).view(np.int64)
         with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, values.size, AT_ONCE):  # pieces that stay in the cache
+            # Pieces that stay in the cache, those that were drawn last, and are there already, first.
+            for start in reversed(range(0, values.size, AT_ONCE)):
                 part = values[start : start + AT_ONCE]
                 bins = np.add(part, self.shift, out=buffer[: part.size]).view(np.int64)
                 bins -= bits_of_first

@@ -54,7 +54,7 @@ class Lexicon:
     def find(self, words: NDArray[Any]) -> Places | None:
         """The slot of each word; None where one has not been looked at."""
         slots = np.empty(len(words), np.intp)
-        for start in range(0, len(words), AT_ONCE):
+        for start in reversed(range(0, len(words), AT_ONCE)):  # what was drawn last is still in the cache
             keys, narrow = row_keys(words[start : start + AT_ONCE])
             slot = _slots(keys, self.shift, out=slots[start : start + AT_ONCE])
             # Slots are within the table by their bits, so "clip" only spares a check of each.
