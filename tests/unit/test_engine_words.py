@@ -43,7 +43,9 @@ def block(rng: np.random.Generator, vocabulary: list[str], size: int = MANY, **k
     return np.array(vocabulary, **kind)[rng.integers(0, len(vocabulary), size)]
 
 
-word = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=12)
+word = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), max_size=12).filter(
+    lambda text: outputs._look(np.str_(text)) is not None  # a word that is a number, such as "0.0", is read as one
+)
 
 
 @settings(max_examples=25, deadline=None)
@@ -58,6 +60,14 @@ def test_every_batch_is_told_as_by_a_walk(vocabularies: list[list[str]], size: i
     for vocabulary in vocabularies:
         array = block(rng, vocabulary, size, dtype="U12")
         assert told(encode(array)) == one_by_one(array)
+
+
+def test_words_with_numbers_among_them_are_left_to_the_walk() -> None:
+    array = block(np.random.default_rng(0), ["yes", "0.0", "1.5"])
+    batch, walked = encode(array), outputs._walk_all(list(array))
+    assert batch.counted is None
+    assert batch.codes.tolist() == walked.codes.tolist()
+    np.testing.assert_array_equal(batch.values, walked.values)
 
 
 @pytest.mark.parametrize("wide", [False, True])
