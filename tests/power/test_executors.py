@@ -651,4 +651,5 @@ def test_control_c_while_processes_start_reaches_none_of_them(tmp_path: Path) ->
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     run = [sys.executable, str(tmp_path / "born.py")]
     out = subprocess.run(run, env=environ, capture_output=True, text=True, timeout=60, check=True).stdout
-    assert sorted(out.split()) == ["32", "True", "True", "True"]
+    # Processes that print at the same time may share a line.
+    assert sorted(re.findall(r"True|False|\d+", out)) == ["32", "True", "True", "True"]
