@@ -40,3 +40,7 @@ $(STAMP): pyproject.toml constraints.txt
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+
+# Pins the results of the audits in tests/golden anew, and prints which of them changed.
+golden: $(STAMP)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.golden
