@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: audit test lint types unit format clean
+.PHONY: audit test lint types unit golden format clean
 
 audit: $(STAMP)
 	$(BIN)/python -m dpaudit run audits -j $(WORKERS)
@@ -25,6 +25,10 @@ unit: $(STAMP)
 	$(BIN)/python -m compileall -qq dpaudit mechanisms benchmarks || true
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
+# Pins the results of the audits in tests/golden anew, and prints which of them changed.
+golden: $(STAMP)
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.golden
+
 format: $(STAMP)
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -40,7 +44,3 @@ $(STAMP): pyproject.toml constraints.txt
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
-
-# Pins the results of the audits in tests/golden anew, and prints which of them changed.
-golden: $(STAMP)
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.golden

@@ -9,7 +9,7 @@ AUDITS = [
     Audit(
         name=entry.name,
         mechanism=entry.make,
-        made=True,
+        mechanism_is_factory=True,
         claim=entry.claim,
         neighbours=entry.neighbours,
         options={"samples": entry.samples, "seed": 0},

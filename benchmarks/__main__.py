@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.tables import FORMAT, save, show_all, unwritable
-from dpaudit.validation import did_you_mean
+from dpaudit._util.validation import did_you_mean
 
 NAMES = {
     "overhead": "cost of the engine on top of the draws, from 1e5 to 1e8 samples; fixed cost; memory",

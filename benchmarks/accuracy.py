@@ -49,7 +49,7 @@ GRIDS: dict[str, Any] = {
     "mean-error-closed": {**MEANS, "n": [50, 100, 150, 200, 250, 300, 400]},
     "mean-error-monotone": MEANS,
 }
-# theory R10, epsilon rounded as printed: n, steps, beta, epsilon, exact P(0.4 <= A <= 0.6), and with the width of a bin
+# docs/theory.md R10, epsilon rounded as printed: n, steps, beta, epsilon, exact P(0.4 <= A <= 0.6), and with the width of a bin
 # allowed for.
 VIOLATIONS = [
     (4000, 4000, 0.03, 0.587941, 0.938332, 0.939258),
@@ -100,7 +100,7 @@ def thinned(grid: Mapping[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
 
 
 def published(largest: int) -> Iterator[Check]:
-    """The counterexamples of theory R10, by the exact law over random data."""
+    """The counterexamples of docs/theory.md R10, by the exact law over random data."""
     for n, steps, beta, epsilon, plain, widened in VIOLATIONS:
         if n * steps > largest:
             continue

@@ -19,6 +19,7 @@ import dpaudit
 from benchmarks.tables import WORKERS, Column, Row, Table, mapper
 from dpaudit import Verdict, neighbours
 from dpaudit.engine.options import Options
+from dpaudit.engine.request import Request
 from dpaudit.engine.run import Run
 from mechanisms import registry
 from mechanisms.broken.gaussian import HalvedVariance
@@ -86,10 +87,8 @@ def registered(task: tuple[str, int]) -> Row:
     entry = registry.find(name)
     mechanism, budget = entry.make(), entry.samples
     row: Row = {"mechanism": name, "claim": entry.claim.parameter, "truth": entry.bracket[0], "budget": budget}
-    search = Run(
-        mechanism, entry.claim, entry.neighbours(),
-        Options(samples=budget, alpha=ALPHA, seed=PAIR_SEED, shrink=False), name,
-    )  # fmt: skip
+    options = Options(samples=budget, alpha=ALPHA, seed=PAIR_SEED, shrink=False)
+    search = Run(Request.of(mechanism, entry.claim, entry.neighbours(), options, name))
     row["pairs"] = search.result().pairs
     given = [tuple(search.phase.campaign.leader().pair)]
     for key, where in (("given", given), ("searched", entry.neighbours())):

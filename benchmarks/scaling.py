@@ -16,13 +16,15 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Executor, Future
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 import dpaudit
 from benchmarks.tables import Column, Row, Table
-from dpaudit.engine.workers import Workers
+from dpaudit.engine.events import Event, RoundSettled
+from dpaudit.engine.sampling.processes import Workers
 from mechanisms.randomised_response import RandomisedResponse
 
 PAIR = [(0.0, 1.0)]
@@ -166,6 +168,11 @@ TRAVELLERS = {
 }
 
 
+def _note_round(ends: list[float], event: Event) -> None:
+    if isinstance(event, RoundSettled):
+        ends.append(time.process_time())
+
+
 def traffic(samples: int) -> Iterator[Row]:
     """Weight of tasks and answers, and what a round costs the coordinator."""
     for name, (mechanism, pairs) in TRAVELLERS.items():
@@ -175,7 +182,7 @@ def traffic(samples: int) -> Iterator[Row]:
         with Workers(2) as workers:
             dpaudit.audit(
                 Slowed(mechanism), dpaudit.PureDP(1.0), pairs, samples=samples, seed=0, executor=workers,
-                on_round=lambda *_, ends=ends: ends.append(time.process_time()),
+                on_event=partial(_note_round, ends),
             )  # fmt: skip
         spent = np.diff(ends)
         yield {

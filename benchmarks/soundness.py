@@ -17,6 +17,7 @@ from typing import Any
 import dpaudit
 from benchmarks.tables import WORKERS, Column, Row, Table, mapper
 from dpaudit import Verdict
+from dpaudit._util.intervals import clopper_pearson
 from mechanisms.tight import Tight, tight_mechanisms
 
 ALPHAS = (0.1, 0.05, 0.01)
@@ -67,10 +68,7 @@ def several(task: tuple[int, tuple[str, str], Sequence[int], int]) -> Counter[tu
 
 def interval(count: int, trials: int) -> tuple[float, float]:
     """Exact (Clopper-Pearson) two-sided interval for a probability."""
-    from statsmodels.stats.proportion import proportion_confint
-
-    low, high = proportion_confint(count, trials, alpha=1.0 - CONFIDENCE, method="beta")
-    return float(low), float(high)
+    return clopper_pearson(count, trials, alpha=1.0 - CONFIDENCE)
 
 
 def judged(name: str, way: tuple[str, str], alpha: float, audits: int, counts: Counter[tuple[str, float]]) -> Row:

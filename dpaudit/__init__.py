@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from dpaudit.diagnosis.staged import Diagnosis, diagnose
     from dpaudit.engine.audit import Audit, assert_private, audit
     from dpaudit.engine.membership import audit_scores, one_run_bound
-    from dpaudit.engine.result import Channel, Result, Witness
     from dpaudit.errors import DPAuditError, Inconclusive, InvalidArgument, MechanismError, PrivacyViolation
-    from dpaudit.exact.verify import verify
+    from dpaudit.exact.verification import verify
     from dpaudit.mechanism import Mechanism, Raised, batched, fresh, per_release
+    from dpaudit.result.model import Channel, Result, Witness
     from dpaudit.sensitivity import check_sensitivity, estimate_sensitivity
 
 __version__ = "0.1.0"
@@ -48,9 +48,9 @@ _HOME = {
     "dpaudit.diagnosis.staged": ("Diagnosis", "diagnose"),
     "dpaudit.engine.audit": ("Audit", "assert_private", "audit"),
     "dpaudit.engine.membership": ("audit_scores", "one_run_bound"),
-    "dpaudit.engine.result": ("Channel", "Result", "Witness"),
+    "dpaudit.result.model": ("Channel", "Result", "Witness"),
     "dpaudit.errors": ("DPAuditError", "Inconclusive", "InvalidArgument", "MechanismError", "PrivacyViolation"),
-    "dpaudit.exact.verify": ("verify",),
+    "dpaudit.exact.verification": ("verify",),
     "dpaudit.mechanism": ("Mechanism", "Raised", "batched", "fresh", "per_release"),
     "dpaudit.sensitivity": ("check_sensitivity", "estimate_sensitivity"),
 }
@@ -102,7 +102,7 @@ def __getattr__(name: str) -> Any:
     elif name in _ROOMS:
         value = importlib.import_module(f"dpaudit.{name}")
     else:
-        from dpaudit.validation import did_you_mean
+        from dpaudit._util.validation import did_you_mean
 
         raise AttributeError(f"module 'dpaudit' has no attribute {name!r}.{did_you_mean(name, __all__)}")
     globals()[name] = value

@@ -1,5 +1,5 @@
 """``python -m dpaudit``."""
 
-from dpaudit.cli import entry
+from dpaudit.cli.main import entry
 
 entry()

@@ -1,4 +1,4 @@
-r"""What a mechanism promises.
+r"""Privacy claims: the statements that a mechanism is audited against.
 
 Every claim is a privacy profile: ``claim.delta(epsilon)`` bounds the hockey-stick divergence
 ``sup_S P(S) - exp(epsilon) Q(S)`` that it allows between the outputs on two neighbouring data sets, at each
@@ -29,8 +29,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
+from dpaudit._util.deprecation import renamed_fields
+from dpaudit._util.validation import check_non_negative, check_open_unit, check_positive
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_non_negative, check_open_unit, check_positive
+
+REPORTED_DELTA = 1e-5
+"""The delta at which ``epsilon_lower`` is reported for a claim that has no delta of its own (see :func:`claim_delta`)."""
 
 
 class Relation(enum.Enum):
@@ -42,14 +46,14 @@ class Relation(enum.Enum):
     ANSWERS = "answers"  # vectors of query answers, each entry moves by at most the sensitivity
     USERS_SUBSTITUTE = "users-substitute"  # all rows of one person replaced
     USERS_ADD_REMOVE = "users-add-remove"  # all rows of one person added or removed
-    SECRETS = "secrets"  # Pufferfish: two secrets; the data are drawn anew in every trial
+    SECRETS = "secrets"  # Pufferfish: two secrets; the data are drawn again in every trial
 
     def __repr__(self) -> str:
         return f"Relation.{self.name}"
 
 
 class Verdict(enum.Enum):
-    """What a check found. Never "passed", never "is private"."""
+    """The outcome of a check. It is never called "passed" or "is private"."""
 
     VIOLATION = "VIOLATION"
     NO_VIOLATION_FOUND = "NO_VIOLATION_FOUND"
@@ -61,11 +65,11 @@ class Verdict(enum.Enum):
 
 @runtime_checkable
 class Claim(Protocol):
-    """A privacy statement. ``parameter`` is its strength, and ``at`` the same kind of claim at another strength."""
+    """A privacy statement: the interface that all claims share."""
 
     @property
     def relation(self) -> Relation | None:
-        """The neighbouring relation it was made for, or None where it was not said."""
+        """The neighbouring relation that the claim is made for, or None if it names none."""
 
     @property
     def parameter(self) -> float:
@@ -73,24 +77,24 @@ class Claim(Protocol):
 
     @property
     def parameter_name(self) -> str:
-        """How that number is called."""
+        """The name of that parameter."""
 
     def at(self, parameter: float) -> Self:
-        """The same kind of claim, with that parameter."""
+        """Return the same kind of claim with another value of its parameter."""
 
     @overload
     def delta(self, epsilon: float) -> float: ...
     @overload
     def delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]: ...
     def delta(self, epsilon: float | NDArray[np.float64]) -> float | NDArray[np.float64]:
-        """Largest hockey-stick divergence allowed at ``epsilon >= 0``."""
+        """Return the largest hockey-stick divergence that the claim allows at ``epsilon >= 0``."""
 
     def is_at_least_as_strong_as(self, other: Claim) -> bool:
-        """Whether keeping this claim is known to imply keeping the other one."""
+        """Return True if keeping this claim is known to imply keeping the other one."""
 
 
 class _Profile:
-    """What the claims share. Subclasses give ``_delta`` for an array of non-negative epsilons."""
+    """The part that all claims share. Subclasses define ``_delta`` for an array of non-negative epsilons."""
 
     __slots__ = ()
 
@@ -111,7 +115,7 @@ class _Profile:
     @overload
     def delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]: ...
     def delta(self, epsilon: float | NDArray[np.float64]) -> float | NDArray[np.float64]:
-        """Largest hockey-stick divergence the claim allows at ``epsilon >= 0`` (a number, or elementwise)."""
+        """Return the largest hockey-stick divergence that the claim allows at ``epsilon >= 0`` (a number or an array)."""
         grid = np.asarray(epsilon, dtype=np.float64)
         if not (grid >= 0.0).all():  # also catches NaN
             raise InvalidArgument(f"epsilon={epsilon!r} must be zero or positive; a privacy profile starts at 0.")
@@ -119,7 +123,7 @@ class _Profile:
         return float(values[0]) if grid.ndim == 0 else values.reshape(grid.shape)
 
     def is_at_least_as_strong_as(self, other: Claim) -> bool:
-        """Whether keeping this claim is known to imply keeping ``other``.
+        """Return True if keeping this claim is known to imply keeping ``other``.
 
         The relation must be the same one, or not be named by ``other``. Claims of one kind compare by their
         parameters; an (epsilon, delta) claim follows from any profile that is at most delta at epsilon, and pure DP
@@ -159,11 +163,12 @@ class PureDP(_Profile):
         return _readable(self)
 
 
+@renamed_fields(claimed_delta="delta_claimed")
 @dataclass(frozen=True, slots=True, init=False)
 class ApproxDP(_Profile):
     """(epsilon, delta)-differential privacy: ``P(S) <= exp(epsilon) Q(S) + delta``, both orders.
 
-    The parameter ``delta`` is read back as ``claimed_delta``, because ``delta(epsilon)`` is the profile.
+    The parameter ``delta`` is read back as ``delta_claimed``, because ``delta(epsilon)`` is the profile.
 
     >>> claim = ApproxDP(1.0, 1e-5)
     >>> claim
@@ -173,7 +178,7 @@ class ApproxDP(_Profile):
     """
 
     epsilon: float
-    claimed_delta: float
+    delta_claimed: float
     relation: Relation | None = None
 
     def __init__(self, epsilon: float, delta: float, relation: Relation | None = None) -> None:
@@ -182,23 +187,23 @@ class ApproxDP(_Profile):
         check_open_unit(delta=delta, hint=hint)
         _check_relation(relation)
         object.__setattr__(self, "epsilon", epsilon)
-        object.__setattr__(self, "claimed_delta", delta)
+        object.__setattr__(self, "delta_claimed", delta)
         object.__setattr__(self, "relation", relation)
 
     def at(self, parameter: float) -> Self:
-        """The same delta at another epsilon."""
-        return type(self)(parameter, self.claimed_delta, self.relation)
+        """Return the claim with the same delta and another epsilon."""
+        return type(self)(parameter, self.delta_claimed, self.relation)
 
     def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
-        return self.claimed_delta + (1.0 - self.claimed_delta) * _randomised_response_profile(self.epsilon, epsilon)
+        return self.delta_claimed + (1.0 - self.delta_claimed) * _randomised_response_profile(self.epsilon, epsilon)
 
     def __repr__(self) -> str:
-        return _readable(self).replace("claimed_delta", "delta")
+        return _readable(self).replace("delta_claimed", "delta")
 
 
 @dataclass(frozen=True, slots=True)
 class GaussianDP(_Profile):
-    """mu-Gaussian differential privacy: no easier to tell apart than N(0, 1) and N(mu, 1).
+    """mu-Gaussian differential privacy: the two outputs are at least as hard to distinguish as N(0, 1) and N(mu, 1).
 
     >>> round(GaussianDP(1.0).delta(1.0), 12)
     0.126936737507
@@ -268,21 +273,40 @@ class RenyiDP(_Profile):
         return _readable(self)
 
 
+def claim_delta(claim: Claim) -> float:
+    """Return the delta at which ``epsilon_lower`` is reported for this claim.
+
+    >>> claim_delta(PureDP(1.0)), claim_delta(ApproxDP(1.0, 1e-6)), claim_delta(GaussianDP(1.0))
+    (0.0, 1e-06, 1e-05)
+    """
+    match claim:
+        case PureDP():
+            return 0.0
+        case ApproxDP():
+            return claim.delta_claimed
+    return REPORTED_DELTA
+
+
+def claimed_epsilon(claim: Claim) -> float | None:
+    """Return the epsilon of a pure or approximate DP claim, and None for every other claim."""
+    return claim.epsilon if isinstance(claim, PureDP | ApproxDP) else None
+
+
 def gaussian_delta(epsilon: NDArray[np.float64] | float, mu: float) -> NDArray[np.float64]:
     """Hockey-stick divergence of N(mu, 1) from N(0, 1): ``Phi(mu/2 - e/mu) - exp(e) Phi(-mu/2 - e/mu)``.
 
     Put ``x = e/mu - mu/2`` and let ``R(t) = (1 - Phi(t)) / phi(t)`` be the Mills ratio. As ``phi(x) = exp(e)
-    phi(x + mu)``, the divergence is ``phi(x) (R(x) - R(x + mu))``, and ``R'(t) = t R(t) - 1``. Written so, nothing
-    overflows, and the relative accuracy (1e-12) is kept far in the tail and for small mu, where the difference is taken
-    as the integral of ``1 - t R(t)`` by Gauss-Legendre.
+    phi(x + mu)``, the divergence is ``phi(x) (R(x) - R(x + mu))``, and ``R'(t) = t R(t) - 1``. This form does not
+    overflow, and keeps its relative accuracy (1e-12) far in the tail. For small mu the difference is the integral of
+    ``1 - t R(t)``, evaluated by Gauss-Legendre quadrature.
     """
-    with np.errstate(over="ignore"):  # epsilon / mu beyond the floats is as good as 50, where phi is 0
+    with np.errstate(over="ignore"):  # an epsilon / mu that overflows may be replaced by 50: phi is 0 at both
         x = np.minimum(np.asarray(epsilon, dtype=np.float64) / mu - mu / 2.0, 50.0)
     density = np.exp(-(np.maximum(x, -50.0) ** 2) / 2.0) / math.sqrt(2.0 * math.pi)
     if mu <= 0.5:
         t = x[..., np.newaxis] + mu * _NODES
         return np.asarray(density * mu * np.sum(_WEIGHTS * (1.0 - t * _mills(t)), axis=-1))
-    # Where x < 0 the Mills ratio grows without bound, and the normal law itself does not cancel: it is above 1/2.
+    # For x < 0 the Mills ratio grows without bound. The normal distribution function is above 1/2 there: no cancellation.
     first = np.where(x < 0.0, ndtr(-x), density * _mills(np.maximum(x, 0.0)))
     return np.asarray(first - density * _mills(x + mu))
 
@@ -316,7 +340,7 @@ def _best_order_delta(epsilon: float, divergence: _Curve, largest: float) -> flo
         return 0.0
 
     def log_delta(t: float) -> float:
-        # a log(1 - 1/a) = -a log(1 + exp(-t)); any other form cancels at one end, and then the bound is no bound.
+        # a log(1 - 1/a) = -a log(1 + exp(-t)). Other forms cancel for large or small t, and the bound would be invalid.
         excess = math.exp(t)
         return excess * (divergence(1.0 + excess) - epsilon) - t - (1.0 + excess) * math.log1p(math.exp(-t))
 
@@ -325,7 +349,7 @@ def _best_order_delta(epsilon: float, divergence: _Curve, largest: float) -> flo
     values = [log_delta(t) for t in grid]
     best = int(np.argmin(values))
     low, high = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
-    from scipy.optimize import minimize_scalar  # heavy, and not needed by most claims
+    from scipy.optimize import minimize_scalar  # imported here: slow to load, and most claims do not need it
 
     refined = minimize_scalar(
         lambda t: log_delta(float(t)), bounds=(low, high), method="bounded", options={"xatol": 1e-12}
@@ -340,13 +364,13 @@ class _Curve(Protocol):
 
 def _implies(strong: Claim, weak: Claim) -> bool:
     if isinstance(weak, ApproxDP):
-        return strong.delta(weak.epsilon) <= weak.claimed_delta
+        return strong.delta(weak.epsilon) <= weak.delta_claimed
     if isinstance(strong, RenyiDP) and isinstance(weak, RenyiDP):
         return strong.order >= weak.order and strong.epsilon <= weak.epsilon
     if type(strong) is type(weak):
         return strong.parameter <= weak.parameter
     if isinstance(weak, GaussianDP):
-        # Only a claim whose profile lies below everywhere; a leak of mass delta, or moments alone, never does.
+        # The stronger profile must lie below everywhere. Approximate DP and bounds on moments never guarantee that.
         return isinstance(strong, PureDP) and _pure_below_gaussian(strong.epsilon, weak.mu)
     match strong, weak:
         case PureDP(), ZeroConcentratedDP():
@@ -363,7 +387,7 @@ def _implies(strong: Claim, weak: Claim) -> bool:
 
 
 def _pure_below_gaussian(epsilon: float, mu: float) -> bool:
-    """Whether every epsilon-DP pair is mu-Gaussian private, decided by trade-off functions.
+    """Return True if every epsilon-DP pair is mu-Gaussian private, decided by trade-off functions.
 
     The worst epsilon-DP pair is randomised response: piecewise linear from (0, 1) through (v, v) to (1, 0), where
     ``v = 1 / (1 + exp(epsilon))``. The Gaussian trade-off is convex with the same end points and meets the diagonal at

@@ -1,11 +1,12 @@
-"""What is audited: anything random that turns a data set into an output.
+"""Mechanisms: the objects that are audited, and wrappers that make them from functions.
 
-The protocol is one method, ``sample(data, size, rng)``, which returns ``size`` independent outputs: a numpy array whose
-first axis has length ``size``, or any sequence of that length. An output may be anything: a float, an int, a string, a
-tuple, a dict, a list of varying length, None, NaN, an array. An exception is output too: see :class:`Raised`.
+A mechanism is anything random that turns a data set into an output. The protocol is one method, ``sample(data, size,
+rng)``, which returns ``size`` independent outputs: a numpy array whose first axis has length ``size``, or any sequence of
+that length. An output may be anything: a float, an int, a string, a tuple, a dict, a list of varying length, None, NaN,
+an array. An exception is an output too: see :class:`Raised`.
 
-Functions become mechanisms through :func:`batched` (``f(data, size, rng)``), :func:`per_release` (``f(data, rng)``),
-:func:`fresh` (a new instance for every release), or as they are (``f(data)``).
+Functions become mechanisms through :func:`batched` (``f(data, size, rng)``), :func:`per_release` (``f(data, rng)``) and
+:func:`fresh` (a new instance for every release). A function ``f(data)`` needs no wrapper.
 """
 
 from __future__ import annotations
@@ -26,12 +27,13 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._util.validation import check_count, check_generator, did_you_mean, shorten
 from dpaudit.errors import DPAuditError, InvalidArgument, MechanismError
-from dpaudit.validation import check_count, check_generator, did_you_mean, shorten
 
 Outputs: TypeAlias = NDArray[Any] | Sequence[Any]
 
-MOST_ITEMS = 100_000  # of an iterator that a mechanism returns, which may have no end
+MOST_ITEMS = 100_000
+"""Number of items that are read from an iterator that a mechanism returns. The iterator may be endless."""
 
 
 @runtime_checkable
@@ -39,14 +41,24 @@ class Mechanism(Protocol):
     """Something random that turns a data set into outputs."""
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Outputs:
-        """Return ``size`` independent outputs on ``data``."""
+        """Return independent outputs on one data set.
+
+        Parameters
+        ----------
+        data
+            The data set.
+        size : int
+            Number of outputs.
+        rng : numpy.random.Generator
+            Source of all randomness.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
     """The output of a release that raised an exception: its type, and its message with numbers and quoted text blanked.
 
-    Whether a release raises, and how, is visible to whoever asked, so it is part of what must be private.
+    The caller of a release sees whether it raises, and which exception, so exceptions must be private like other outputs.
 
     >>> Raised.from_exception(ValueError("row 17 has age 212.5"))
     Raised(type='ValueError', template='row # has age #')
@@ -62,7 +74,7 @@ class Raised:
         name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
         try:
             message = str(error)
-        except Exception:  # of a class of the user's
+        except Exception:  # the user's exception class has a broken __str__
             message = "(a message that cannot be read)"
         return cls(name, _template(message))
 
@@ -85,7 +97,7 @@ class Batched:
     function: Callable[[Any, int, np.random.Generator], Outputs]
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Outputs:
-        """Return the function's ``size`` outputs, having checked that it gave that many."""
+        """Return the function's outputs, after checking that there are ``size`` of them."""
         check_generator(rng=rng)
         return checked_outputs(self.function(data, size, rng), size)
 
@@ -118,11 +130,11 @@ class PerRelease:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A function ``f(data)`` with randomness of its own.
+    """A function ``f(data)`` that draws its own randomness.
 
-    ``random`` and legacy ``numpy.random`` are seeded from ``rng`` for the length of one call to ``sample`` and restored
-    afterwards, so a function that uses them is reproducible and its two sides are independent. A function with other
-    entropy (``secrets``, a native library) stays valid, only not replayable.
+    ``random`` and legacy ``numpy.random`` are seeded from ``rng`` during one call to ``sample`` and restored afterwards, so
+    a function that uses them is reproducible, and its outputs on the two data sets are independent. An audit of a function
+    with other sources of randomness (``secrets``, a native library) is valid, but cannot be replayed.
     """
 
     function: Callable[[Any], Any]
@@ -146,7 +158,7 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Fresh:
-    """A mechanism made anew for every release, for those that keep state (budgets, caches, memoised answers)."""
+    """A mechanism that is constructed again for every release, because it keeps state (budgets, caches, stored answers)."""
 
     make: Callable[[], Any]
 
@@ -181,7 +193,7 @@ class Fresh:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A mechanism named ``"pkg.mod:make"``: made by calling ``make()`` where it is needed, so only the name travels."""
+    """A mechanism named ``"pkg.mod:make"``: each process calls ``make()`` itself, so only the name is sent to workers."""
 
     name: str
 
@@ -222,7 +234,7 @@ def fresh(make: Callable[[], Any]) -> Fresh:
 
 
 def as_mechanism(source: Any) -> Mechanism:
-    """Return a mechanism for whatever names or is one: an object with ``sample``, a function of the data, or a name.
+    """Return the mechanism for an object with ``sample``, a function of the data, or a name ``"pkg.mod:make"``.
 
     >>> as_mechanism(len).sample([1, 2], 2, __import__("numpy").random.default_rng(0))
     [2, 2]
@@ -270,7 +282,7 @@ _CALLS = {
 
 
 def called_otherwise(mechanism: Any) -> str:
-    """How a function wants to be called, where it is not how it was; else the empty string.
+    """Return a hint if the wrapped function takes other arguments than it is called with, else the empty string.
 
     >>> called_otherwise(as_mechanism(lambda data, rng: rng.random()))
     'f was called as f(data). Is it f(data, rng)? Then wrap it: dpaudit.per_release(f).'
@@ -290,11 +302,11 @@ def called_otherwise(mechanism: Any) -> str:
     fitting = [count for count in range(4) if _takes(function, count)]
     if not fitting or arguments in fitting:
         return ""
-    told = f"{name} was called as {_CALLS[arguments][0]}. "
+    called = f"{name} was called as {_CALLS[arguments][0]}. "
     if fitting == [0]:
-        return told + f"It takes no arguments: if it makes the mechanism, wrap it: dpaudit.fresh({name})."
+        return called + f"It takes no arguments: if it makes the mechanism, wrap it: dpaudit.fresh({name})."
     call, remedy = _CALLS[max(fitting)]
-    return told + f"Is it {call}? Then {remedy.format(name=name)}."
+    return called + f"Is it {call}? Then {remedy.format(name=name)}."
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:
@@ -305,7 +317,7 @@ def _takes(function: Callable[..., Any], count: int) -> bool:
     return True
 
 
-# Threads would seed and restore the global generators under each other's feet, and replay noise.
+# Held while the global generators are seeded: without it one thread could restore them while another draws.
 _GLOBALS = threading.RLock()
 
 
@@ -314,7 +326,7 @@ def seeded_globals(rng: np.random.Generator) -> Iterator[None]:
     """Seed ``random`` and legacy ``numpy.random`` from ``rng`` inside the block, and restore them after it."""
     with _GLOBALS:
         python_state = random.getstate()
-        numpy_state = np.random.get_state()  # noqa: NPY002 - the user's function may use it; we only shield it
+        numpy_state = np.random.get_state()  # noqa: NPY002 - saved because the user's function may use it
         seeds = rng.integers(0, 2**32, size=4, dtype=np.uint32)
         try:
             random.seed(int.from_bytes(seeds.tobytes(), "little"))
@@ -326,7 +338,7 @@ def seeded_globals(rng: np.random.Generator) -> Iterator[None]:
 
 
 def exited(stop: SystemExit) -> MechanismError:
-    """The error for a call that would have ended the whole program, and with it the other audits."""
+    """Return the error for a mechanism that called ``sys.exit``, which would end the program and its other audits."""
     code = "" if stop.code is None else shorten(stop.code)
     return MechanismError(
         f"The mechanism called sys.exit({code}), which ends the program instead of answering. Let it raise an exception, "
@@ -338,7 +350,7 @@ def _release(function: Callable[..., Any], *arguments: Any) -> Any:
     # An Exception is what the caller of the release would see; KeyboardInterrupt and SystemExit are not outputs.
     try:
         output = function(*arguments)
-    except MechanismError:  # a broken protocol says nothing about the data
+    except MechanismError:  # misuse of the protocol, not an output
         raise
     except SystemExit as stop:
         raise exited(stop) from stop
@@ -351,9 +363,9 @@ _UNCHANGING = frozenset({float, int, bool, str, bytes, complex, type(None), np.f
 
 
 def kept(output: Any) -> Any:
-    """An output as it was released: a mechanism may write its next one into the same array, list or dict.
+    """Return a copy of an output, because a mechanism may write its next output into the same array, list or dict.
 
-    Were outputs only looked at later, all of a block could be the last one, and far from independent.
+    Without the copy all outputs of a block could equal the last one, and would not be independent.
     """
     kind = type(output)
     if kind is np.ndarray and not output.dtype.hasobject:
@@ -364,14 +376,14 @@ def kept(output: Any) -> Any:
         return output.copy()
     if isinstance(output, Iterator):
         try:
-            return list(itertools.islice(output, MOST_ITEMS))  # what it yields can be had only once
+            return list(itertools.islice(output, MOST_ITEMS))  # an iterator can be read only once
         except SystemExit as stop:
             raise exited(stop) from stop
         except Exception as error:
             return Raised.from_exception(error)
     try:
         return copy.deepcopy(output)
-    except Exception:  # locks, open connections: nothing that could be looked into anyway
+    except Exception:  # a lock or an open connection: it has no contents to encode
         return output
 
 
@@ -384,7 +396,7 @@ def _callable(function: Any) -> Any:
 def _from_factory(name: str, attribute: str, factory: Callable[[], Any]) -> Any:
     try:
         return factory()
-    except DPAuditError:  # says what to do already
+    except DPAuditError:  # its message already says what to do
         raise
     except (Exception, SystemExit) as error:
         raise InvalidArgument(
@@ -395,7 +407,7 @@ def _from_factory(name: str, attribute: str, factory: Callable[[], Any]) -> Any:
 
 @functools.cache
 def _made(name: str) -> Mechanism:
-    """Import ``"pkg.mod:make"``, call it, and see the result as a mechanism."""
+    """Import ``"pkg.mod:make"``, call it, and return the result as a mechanism."""
     module_name, colon, attribute = name.partition(":")
     if not colon or not module_name or not attribute:
         raise InvalidArgument(f"mechanism={name!r} must look like 'package.module:factory'.")

@@ -1,4 +1,4 @@
-"""Is the query's sensitivity what you say? Deterministic: no noise, no statistics."""
+"""Check the claimed sensitivity of a deterministic query by searching for neighbours on which it changes by more."""
 
 from __future__ import annotations
 
@@ -14,29 +14,33 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._util.validation import check_choice, check_count, check_non_negative, shorten
+from dpaudit._util.values import fingerprint, is_frame, is_series, source
 from dpaudit.claims import Relation, Verdict
 from dpaudit.errors import InvalidArgument, MechanismError
-from dpaudit.validation import check_choice, check_count, check_non_negative, shorten
-from dpaudit.values import fingerprint, is_frame, is_series, source
 
 if TYPE_CHECKING:
-    from dpaudit._hypothesis import Search
+    from dpaudit._util.hypothesis_bridge import Search
     from dpaudit.neighbours import Neighbours, Pair
 
 Norm: TypeAlias = Literal["l1", "l2", "linf", "hamming"] | Callable[[Any, Any], float]
 
+Path: TypeAlias = tuple[tuple[str, Any], ...]
+"""The keys and positions that lead to one entry of a nested answer."""
+
 _NORMS = ("l1", "l2", "linf", "hamming")
 _REAL = (bool, int, float, Decimal, Fraction, np.integer, np.floating, np.bool_)
 _MISSING = object()
+"""Stands for an entry that only the other answer has; it differs from everything."""
 _NAN = object()
+"""Stands for NaN in keys, because NaN is not equal to itself."""
 _LENGTH = ("length", None)
-
-Path: TypeAlias = tuple[tuple[str, Any], ...]
+"""The step under which the length of a sequence is an entry of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensitivityEstimate:
-    """A lower bound on the sensitivity: the largest change found, and the pair on which the query changes so much."""
+    """A lower bound on the sensitivity: the largest change found, and the pair on which it occurs."""
 
     query: str
     norm: str
@@ -59,10 +63,11 @@ class SensitivityEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensitivityCheck:
-    """What :func:`check_sensitivity` found.
+    """The result of :func:`check_sensitivity`.
 
-    ``largest`` is the largest change over all pairs tried, reached on ``worst``; ``witness`` is the smallest pair whose
-    change, ``witness_change``, is above the bound, and ``answers`` are the query's answers on it.
+    ``largest`` is the largest change over all pairs tried, and ``worst`` its pair. ``witness`` is the smallest pair whose
+    change, ``witness_change``, is above the bound. ``answers`` are the query's answers on the witness, or on ``worst`` if
+    there is none.
     """
 
     query: str
@@ -114,14 +119,14 @@ def check_sensitivity(
 ) -> SensitivityCheck:
     """Search for neighbours on which a deterministic query changes by more than ``bound``.
 
-    The sensitivity of f is the supremum of ``d(f(D), f(D'))`` over all neighbours D, D'; a pair found here refutes a
-    smaller bound, with certainty. Answers may be numbers, arrays, sequences, dicts, sets, pandas Series and DataFrames,
-    nested in each other:
+    The sensitivity of f is the supremum of ``d(f(D), f(D'))`` over all neighbours D, D'. A pair with a larger change than
+    the bound refutes it with certainty. Answers may be numbers, arrays, sequences, dicts, sets, pandas Series and
+    DataFrames, nested in each other:
 
     * Entries of dicts, sets, Series and DataFrames are matched by their keys, and a missing entry counts as 0 (or zeros), as
       in a histogram. Sequences and arrays of different shapes are infinitely far apart.
-    * NaN or an infinity against anything else is an infinite change; the same on both sides is none. So are None, text,
-      masked entries and other values that are not numbers.
+    * NaN, infinities, None, text, masked entries and other values that are not numbers: no change if both sides have the
+      same one, otherwise an infinite change.
     * An exception on one side only, or of another type on the other side, is an infinite change.
 
     Parameters
@@ -131,14 +136,19 @@ def check_sensitivity(
     bound : float
         The claimed sensitivity.
     neighbours : Neighbours, or a list of pairs
-        Where to search.
+        The pairs to search.
     norm : {"l1", "l2", "linf", "hamming"} or callable
-        ``"hamming"`` counts the entries that differ; a callable ``norm(answer, answer2)`` is any metric. It is not asked
-        about exceptions; where it gives NaN, answers that are not the same are infinitely far apart.
+        ``"hamming"`` counts the entries that differ. A callable ``norm(answer, answer2)`` is a metric of your own; it is
+        not called with exceptions, and if it returns NaN, different answers are infinitely far apart.
     examples, seed : int
         Size and seed of the search.
     tolerance : float
         Relative rounding allowance on the bound, at least 0 and below 1.
+
+    Returns
+    -------
+    SensitivityCheck
+        VIOLATION with a witness, or NO_VIOLATION_FOUND.
 
     Examples
     --------
@@ -183,9 +193,16 @@ def estimate_sensitivity(
 ) -> SensitivityEstimate:
     """Return the largest change of the query that a search finds: a lower bound on its sensitivity.
 
-    Parameters are those of :func:`check_sensitivity`. The bound is infinite where the query raises, or gives something else
-    than numbers, on one side only; ``answers`` says what it gave.
+    The estimate is infinite if the query raises, or returns something that is not a number, on one side only; the field
+    ``answers`` shows it.
 
+    Parameters
+    ----------
+    query, neighbours, norm, examples, seed
+        As for :func:`check_sensitivity`.
+
+    Examples
+    --------
     >>> from hypothesis import strategies as st
     >>> from dpaudit import neighbours
     >>> estimate_sensitivity(max, neighbours.substitute(st.integers(0, 10))).sensitivity
@@ -204,8 +221,17 @@ def estimate_sensitivity(
 
 
 def distance(first: Any, second: Any, norm: Norm = "l1") -> float:
-    """How far apart two answers are, by the rules of :func:`check_sensitivity`.
+    """Return the distance of two answers, by the rules of :func:`check_sensitivity`.
 
+    Parameters
+    ----------
+    first, second
+        Answers of a query.
+    norm : {"l1", "l2", "linf", "hamming"} or callable
+        The norm of their difference.
+
+    Examples
+    --------
     >>> distance({"a": 3, "b": 1}, {"a": 1}), distance([0, 0], [3, 4], "l2"), distance(1.0, float("nan"))
     (3.0, 5.0, inf)
     """
@@ -220,7 +246,7 @@ def distance(first: Any, second: Any, norm: Norm = "l1") -> float:
         gaps = _array_gaps(first, second)
     else:
         left, right = dict(_entries(first)), dict(_entries(second))
-        # In a fixed order: the sum of the gaps must not depend on the hash of the keys.
+        # In a fixed order, because the sum of the gaps must not depend on the hash of the keys.
         paths = [path for path in dict.fromkeys([*left, *right]) if norm != "hamming" or path[-1:] != (_LENGTH,)]
         known_left, known_right = _keys(left), _keys(right)
         gaps = np.array(
@@ -242,7 +268,7 @@ def distance(first: Any, second: Any, norm: Norm = "l1") -> float:
     largest = float(gaps.max(initial=0.0))
     if largest == 0.0 or math.isinf(largest):
         return largest
-    return largest * math.sqrt(math.fsum((gaps / largest) ** 2))  # scaled, so that squares neither overflow nor vanish
+    return largest * math.sqrt(math.fsum((gaps / largest) ** 2))  # scaled, so that squares do not over- or underflow
 
 
 def _by_metric(metric: Callable[[Any, Any], float], first: Any, second: Any) -> float:
@@ -258,7 +284,7 @@ def _by_metric(metric: Callable[[Any, Any], float], first: Any, second: Any) -> 
             f"norm={_name(metric)} gave {value!r} for the answers {shorten(first)} and {shorten(second)}; a distance is "
             "never negative."
         )
-    if math.isnan(value):  # as where infinities are subtracted
+    if math.isnan(value):  # for example after infinity minus infinity
         return math.inf if distance(first, second, "hamming") else 0.0
     return value
 
@@ -271,7 +297,7 @@ def _search(
     examples: int,
     seed: int,
 ) -> tuple[Search, Callable[[Pair], float]]:
-    from dpaudit._hypothesis import maximise
+    from dpaudit._util.hypothesis_bridge import maximise
     from dpaudit.neighbours import Neighbours, fixed
 
     if not callable(query):
@@ -288,7 +314,7 @@ def _search(
         )
     if neighbours.relation is Relation.SECRETS:
         raise InvalidArgument(
-            f"neighbours={neighbours!r} are secrets, whose data are drawn at random; sensitivity is about fixed data."
+            f"neighbours={neighbours!r} are secrets, whose data are drawn at random; sensitivity is defined for fixed data."
         )
     answered = False
     last_failure: Any = None
@@ -314,7 +340,7 @@ def _search(
 
 
 def _answer(query: Callable[[Any], Any], data: Any) -> Any:
-    # A copy, so that a query that sorts its argument in place neither harms the pair nor looks random.
+    # A copy, because a query may sort its argument in place.
     try:
         answer = query(copy.deepcopy(data))
         return list(answer) if isinstance(answer, Iterator | ValuesView) else answer
@@ -324,7 +350,7 @@ def _answer(query: Callable[[Any], Any], data: Any) -> Any:
 
 
 def _entries(answer: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """The numbers and other leaves of an answer, each with the way to it."""
+    """Yield the numbers and other leaves of an answer, each with its path."""
     answer = _plain(answer)
     if is_frame(answer):
         rows = _labels(answer.index)
@@ -343,7 +369,7 @@ def _entries(answer: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
     elif (isinstance(answer, Sequence) and not isinstance(answer, str | bytes | bytearray)) or (
         isinstance(answer, np.ndarray) and answer.ndim
     ):
-        yield (*path, _LENGTH), str(len(answer))  # as text: sequences of different lengths do not compare
+        yield (*path, _LENGTH), str(len(answer))  # as text, so that different lengths are infinitely far apart
         for place, entry in enumerate(answer):
             yield from _entries(entry, (*path, ("place", place)))
     else:
@@ -351,7 +377,7 @@ def _entries(answer: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
 
 
 def _plain(answer: Any) -> Any:
-    """Sparse, masked and other people's arrays as plain ones (what is masked as None), records as dicts."""
+    """Return sparse, masked and foreign arrays as numpy arrays (masked entries as None), and records as dicts."""
     if isinstance(answer, (*_REAL, str)):
         return answer
     if isinstance(answer, np.ma.MaskedArray):
@@ -366,14 +392,14 @@ def _plain(answer: Any) -> Any:
 
 
 def _label(key: Any) -> Any:
-    """A key under which the same is found again: NaN is not even equal to itself."""
+    """Return a key that is equal to itself: NaN is replaced by a constant."""
     if isinstance(key, tuple):
         return tuple(map(_label, key))
     return _NAN if isinstance(key, float | np.floating) and key != key else key
 
 
 def _labels(index: Any) -> list[Any]:
-    """The labels of a pandas index; a label that occurs again gets its number, so that all are different."""
+    """Return the labels of a pandas index, each with its occurrence number, so that all are different."""
     counts: dict[Any, int] = {}
     labels = []
     for label in map(_label, index):
@@ -383,12 +409,12 @@ def _labels(index: Any) -> list[Any]:
 
 
 def _keys(entries: Mapping[Path, Any]) -> set[Path]:
-    """All ways that end in a key."""
+    """Return all paths, and beginnings of paths, that end in a key."""
     return {path[: place + 1] for path in entries for place, step in enumerate(path) if step[0] == "key"}
 
 
 def _absent(path: Path, there: Any, known: AbstractSet[Path]) -> Any:
-    """What stands in for an entry that the other answer has: zeros below a key that is missing, otherwise nothing."""
+    """Return the value of an entry that only the other answer has: 0 below a missing key, otherwise ``_MISSING``."""
     below_a_missing_key = any(step[0] == "key" and path[: place + 1] not in known for place, step in enumerate(path))
     if not below_a_missing_key:
         return _MISSING
@@ -404,26 +430,26 @@ def _gap(first: Any, second: Any) -> float:
         if first == second or (first != first and second != second):  # the same infinity, or NaN on both sides
             return 0.0
         if _is_real(first) and _is_real(second):
-            # Exact: large integers and decimals lose their difference as floats, and unsigned ones wrap around.
+            # Exact: differences of large integers and decimals are lost in floats, and unsigned integers wrap around.
             return float(abs(_fraction(first) - _fraction(second)))
         gap = abs(complex(first) - complex(second))
-    except (ArithmeticError, ValueError):  # an infinity or NaN is no fraction
+    except (ArithmeticError, ValueError):  # infinities and NaN are not fractions
         return math.inf
     return gap if math.isfinite(gap) else math.inf
 
 
 def _is_real(entry: Any) -> bool:
-    return isinstance(entry, _REAL) and not isinstance(entry, np.timedelta64)  # which numpy counts among the integers
+    return isinstance(entry, _REAL) and not isinstance(entry, np.timedelta64)  # a subclass of np.integer
 
 
 def _fraction(number: Any) -> Fraction:
-    if isinstance(number, np.floating):  # long doubles too, which are more than floats
+    if isinstance(number, np.floating):  # includes long doubles, which have more digits than floats
         return Fraction(*number.as_integer_ratio())
     return Fraction(number.item() if isinstance(number, np.generic) else number)
 
 
 def _array_gaps(first: NDArray[Any], second: NDArray[Any]) -> NDArray[np.float64]:
-    """Gaps of the numbers of two arrays of one shape."""
+    """Return the absolute differences of the numbers of two arrays of the same shape."""
     with np.errstate(invalid="ignore", over="ignore"):
         gaps = np.abs(np.asarray(first, dtype=float) - np.asarray(second, dtype=float)).ravel()
     same = ((first == second) | (np.isnan(first) & np.isnan(second))).ravel()
@@ -436,7 +462,7 @@ def _name(function: Any) -> str:
 
 def _answer_line(answers: tuple[Any, Any]) -> str:
     first, second = (str(answer) if isinstance(answer, Failed) else shorten(answer) for answer in answers)
-    return "    answers   : " + " ".join(f"{first} and {second}".split())  # arrays and frames have lines of their own
+    return "    answers   : " + " ".join(f"{first} and {second}".split())  # arrays and frames print several lines
 
 
 def _pair_lines(pair: Pair) -> list[str]:

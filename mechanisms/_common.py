@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from dpaudit.claims import gaussian_delta
-from dpaudit.errors import InvalidArgument
-from dpaudit.validation import (
+from dpaudit._util.validation import (
     check_count,
     check_generator,
     check_open_unit,
@@ -21,6 +19,8 @@ from dpaudit.validation import (
     finite_array,
     shorten,
 )
+from dpaudit.claims import gaussian_delta
+from dpaudit.errors import InvalidArgument
 
 Floats: TypeAlias = NDArray[np.float64]
 Query: TypeAlias = Callable[[Any], Any]

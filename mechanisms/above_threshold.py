@@ -3,8 +3,8 @@ r"""AboveThreshold (report, section 2.1; Dwork and Roth 2014, algorithm 1): the 
 Threshold noise Lap(2/epsilon) once, fresh Lap(4/epsilon) on every query, and the index of the first noisy answer above
 the noisy threshold, or -1. It is epsilon-DP for queries of sensitivity 1 (report, theorem 2.1.0.1), and exactly
 ``epsilon min(m, 4)/4`` for m queries; if all answers move the same way, exactly ``3 epsilon/4`` from four queries on
-(theory R3). Such monotone queries are epsilon-DP already with Lap(2/epsilon) on both, which roughly halves the error
-(theory R5).
+(docs/theory.md R3). Such monotone queries are epsilon-DP already with Lap(2/epsilon) on both, which roughly halves the error
+(docs/theory.md R5).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import exact
+from dpaudit._util.validation import check_finite, check_positive, finite_array
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
 from dpaudit.exact.above_threshold import NONE_ABOVE, above_threshold_law, worst_case_epsilon
-from dpaudit.validation import check_finite, check_positive, finite_array
 from mechanisms._common import Floats, Query, answers_of, check_draw, chunks
 
 
@@ -103,7 +103,7 @@ class AboveThreshold:
         return first_above(self.answers(data), self.threshold, self.threshold_scale, self.query_scale, size, rng)
 
     def law(self, data: Any) -> exact.Law:
-        """Exact law of the index (theory R2)."""
+        """Exact law of the index (docs/theory.md R2)."""
         return above_threshold_law(
             self.answers(data),
             self.threshold,

@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit import exact
+from dpaudit._util.validation import check_choice, check_positive
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_choice, check_positive
 from mechanisms._common import Floats, check_draw
 
 FAMILIES: Final = ("DE", "p1", "p2")

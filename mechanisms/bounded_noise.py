@@ -37,9 +37,7 @@ from numpy.typing import ArrayLike
 from scipy.optimize import brentq
 
 from dpaudit import exact
-from dpaudit.claims import ApproxDP, Relation, gaussian_delta
-from dpaudit.errors import InvalidArgument, MissingDependency
-from dpaudit.validation import (
+from dpaudit._util.validation import (
     check_choice,
     check_count,
     check_finite,
@@ -47,6 +45,8 @@ from dpaudit.validation import (
     check_open_unit,
     check_positive,
 )
+from dpaudit.claims import ApproxDP, Relation, gaussian_delta
+from dpaudit.errors import InvalidArgument, MissingDependency
 from mechanisms._common import Floats, answer_of, check_draw
 from mechanisms.bounded_density import FAMILIES, noise_law, one_query_delta, shape, unit_cdf, unit_noise
 from mechanisms.gaussian import analytic_scale

@@ -1,7 +1,7 @@
 r"""Simple composition: several mechanisms on the same data, with independent noise (slides; Dwork et al. 2006).
 
 Pure epsilons add: for outputs in a product set the probabilities multiply, and sets with ``P(S) <= exp(sum) Q(S)`` form
-a monotone class that holds all finite unions of rectangles, so the inequality reaches every event (theory R25; the
+a monotone class that holds all finite unions of rectangles, so the inequality reaches every event (docs/theory.md R25; the
 slides stop at the rectangles). It is tight: k-fold randomised response reaches ``k epsilon``. Epsilons and deltas of
 approximate claims add too; squares of mu and rho add.
 """
@@ -105,7 +105,7 @@ def add_claims(claims: list[Claim]) -> Claim:
     if all(isinstance(claim, PureDP) for claim in claims):
         return PureDP(math.fsum(claim.parameter for claim in claims), relation)
     if all(isinstance(claim, PureDP | ApproxDP) for claim in claims):
-        delta = math.fsum(claim.claimed_delta for claim in claims if isinstance(claim, ApproxDP))
+        delta = math.fsum(claim.delta_claimed for claim in claims if isinstance(claim, ApproxDP))
         return ApproxDP(math.fsum(claim.parameter for claim in claims), delta, relation)
     if all(isinstance(claim, GaussianDP) for claim in claims):
         return GaussianDP(math.hypot(*(claim.parameter for claim in claims)), relation)

@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import exact
+from dpaudit._util.validation import check_count, check_positive
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_count, check_positive
 from mechanisms._common import Floats, Query, answer_of, check_draw
 
 LARGEST = 2**52  # steps, of answers: with the noise they stay within 53 bits

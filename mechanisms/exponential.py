@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import exact
+from dpaudit._util.validation import array_within, check_finite, check_interval, check_positive, finite_array
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import array_within, check_finite, check_interval, check_positive, finite_array
 from mechanisms._common import Floats, answers_of, check_draw, draw_index
 
 
@@ -91,7 +91,7 @@ def answer_at(data: Any, candidate: int) -> float:
 def nearest_film(data: Any, film: float) -> float:
     """Utility of the notes' film example, with its sign put right: minus the distance to the nearest film of the data.
 
-    The notes print ``u(D, r) = min_d distance(d, r)``, which rewards the film farthest from everything liked (theory
+    The notes print ``u(D, r) = min_d distance(d, r)``, which rewards the film farthest from everything liked (docs/theory.md
     R20).
     """
     return -float(np.min(np.abs(np.asarray(data, dtype=np.float64) - film)))

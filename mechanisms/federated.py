@@ -30,9 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit import exact
-from dpaudit.claims import GaussianDP, Relation
-from dpaudit.errors import InvalidArgument
-from dpaudit.validation import (
+from dpaudit._util.validation import (
     check_choice,
     check_count,
     check_generator,
@@ -41,6 +39,8 @@ from dpaudit.validation import (
     check_unit,
     finite_array,
 )
+from dpaudit.claims import GaussianDP, Relation
+from dpaudit.errors import InvalidArgument
 from mechanisms._common import Floats, check_draw
 from mechanisms.federated_accounting import RELATIONS, exact_mu, normalised_weights, update_noise_multiplier
 

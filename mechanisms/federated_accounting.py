@@ -7,9 +7,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit.claims import Relation, gaussian_delta
-from dpaudit.errors import InvalidArgument, MissingDependency
-from dpaudit.validation import (
+from dpaudit._util.validation import (
     check_choice,
     check_count,
     check_non_negative,
@@ -18,6 +16,8 @@ from dpaudit.validation import (
     check_unit,
     finite_array,
 )
+from dpaudit.claims import Relation, gaussian_delta
+from dpaudit.errors import InvalidArgument, MissingDependency
 from mechanisms._common import Floats
 
 RELATIONS = (Relation.ZERO_OUT, Relation.SUBSTITUTE)

@@ -2,11 +2,11 @@ r"""HistogramMethod (report, section 2.2; slides): private quantiles by AboveThr
 
 The range [low, high] is cut into ``steps`` bins. For every quantile, AboveThreshold with an equal share of epsilon
 finds the first grid point below which more than that share of the rows lies. Counts have sensitivity 1, so each call
-keeps its share and together they keep epsilon (report, theorem 2.2.1.1). They keep more (theory R5): one substitution
+keeps its share and together they keep epsilon (report, theorem 2.2.1.1). They keep more (docs/theory.md R5): one substitution
 moves all counts the same way, which AboveThreshold charges at three quarters; adding or removing a row moves count
 minus threshold by 1 - q or by -q, which adds up to one half for the nine deciles.
 
-The printed pseudo-code has five bugs (theory R6), which :class:`dpaudit.exact.histogram.PrintedBugs` switches on one by
+The printed pseudo-code has five bugs (docs/theory.md R6), which :class:`dpaudit.exact.histogram.PrintedBugs` switches on one by
 one. None of them breaks the privacy under substitution; the number of steps that the slides compute from the data
 breaks it under addition and removal.
 """
@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from dpaudit import exact
+from dpaudit._util.validation import array_within, check_choice
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
 from dpaudit.exact.histogram import AS_PRINTED, DECILES, Edge, HistogramDesign, PrintedBugs
-from dpaudit.validation import array_within, check_choice
 from mechanisms._common import Floats, check_draw
 from mechanisms.above_threshold import first_above
 
@@ -53,7 +53,7 @@ class HistogramMethod:
     relation : Relation
         Substitution, or addition and removal with fixed ``steps``; then the data may be empty.
     monotone_noise : bool
-        Query noise ``2/epsilon`` in place of ``4/epsilon``, enough for counts under substitution (theory R5).
+        Query noise ``2/epsilon`` in place of ``4/epsilon``, enough for counts under substitution (docs/theory.md R5).
     bugs : PrintedBugs
         Which of the printed bugs to run with.
 

@@ -1,7 +1,7 @@
 r"""Weights that make a public data set speak for a private one (after Ji and Elkan 2013; notes).
 
 ``public`` is E, ``data`` is the private D; one weight per record of E is published, and anyone estimates a mean over
-D by ``(1/N_E) sum_E b(x) w(x)``. That is right in expectation iff ``w = p_D / p_E`` on the support (theory R27).
+D by ``(1/N_E) sum_E b(x) w(x)``. That is right in expectation iff ``w = p_D / p_E`` on the support (docs/theory.md R27).
 
 The idea is read from the paper's abstract and the notes. Algorithm 1 and its scaling are reconstructed; the original
 text was not available. What is implemented is self-consistent and proved here:
@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit, gammaln, kve, logsumexp
 
+from dpaudit._util.validation import array_within, check_count, check_non_negative, check_positive, finite_array
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument, MechanismError
-from dpaudit.validation import array_within, check_count, check_non_negative, check_positive, finite_array
 from mechanisms._common import Floats, check_draw, chunks
 
 if TYPE_CHECKING:

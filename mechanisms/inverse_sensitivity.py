@@ -17,10 +17,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpaudit import exact
+from dpaudit._util.validation import array_within, check_count, check_interval, check_non_negative, check_positive
 from dpaudit.claims import PureDP, Relation
 from dpaudit.exact.histogram import as_quantile, rank
 from dpaudit.exact.inverse_sensitivity import Segments, mean_segments, quantile_segments
-from dpaudit.validation import array_within, check_count, check_interval, check_non_negative, check_positive
 from mechanisms._common import Floats, check_draw
 
 
@@ -56,7 +56,7 @@ class InverseSensitivityQuantile:
         return PureDP(self.epsilon, self.relation)
 
     def epsilon_exact(self, rows: int) -> float:
-        """True epsilon for that many rows: the supremum over the data (theory R18).
+        """True epsilon for that many rows: the supremum over the data (docs/theory.md R18).
 
         Without smoothing the smallest and the largest row cost half, because all lengths move the same way, and a
         single row costs nothing, because its density is uniform.

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from dpaudit import exact
+from dpaudit._util.validation import check_choice, check_positive
 from dpaudit.claims import PureDP, Relation
-from dpaudit.validation import check_choice, check_positive
 from mechanisms._common import Floats, Query, answer_of, check_draw, laplace_noise
 
 METHODS = ("numpy", "inverse-cdf", "signed-exponential")
@@ -35,7 +35,7 @@ class LaplaceMechanism:
         Turns the data into the answer; without it the data are the answer.
     relation : Relation
         The neighbouring relation for which the sensitivity was computed. Counts of a histogram have sensitivity 1 under
-        addition and removal but 2 under substitution (theory R1), so it is part of the claim.
+        addition and removal but 2 under substitution (docs/theory.md R1), so it is part of the claim.
     method : {"numpy", "inverse-cdf", "signed-exponential"}
         numpy's own draw, the inverse distribution function printed in the notes, or an exponential variable with a
         random sign, which is the fastest. One law, three ways to round it to doubles.
@@ -97,7 +97,7 @@ def inverse_cdf_laplace(uniform: Floats, scale: float) -> Floats:
 
     ``scale log(2u)`` below one half and ``-scale log(2(1-u))`` from there on: both are ``scale log(2 min(u, 1-u))``
     with the sign of ``1/2 - u`` taken off. The notes branch on the sign of the result, which is not known yet; the
-    branch belongs on ``u``. A uniform of exactly 0 would give minus infinity and is read as 2^-54 (theory R20, R26).
+    branch belongs on ``u``. A uniform of exactly 0 would give minus infinity and is read as 2^-54 (docs/theory.md R20, R26).
 
     >>> inverse_cdf_laplace(np.array([0.0, 0.25, 0.5, 0.75]), 1.0).round(6)
     array([-36.736801,  -0.693147,   0.      ,   0.693147])

@@ -7,8 +7,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit._util.validation import check_finite, check_positive, finite_array
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_finite, check_positive, finite_array
 
 
 def covariance_mu(mean: ArrayLike, other_mean: ArrayLike, covariance: ArrayLike, noise_std: float) -> float:

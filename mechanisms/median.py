@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpaudit import exact
+from dpaudit._util.validation import array_within, check_choice, check_interval, check_positive
 from dpaudit.claims import PureDP, Relation
-from dpaudit.validation import array_within, check_choice, check_interval, check_positive
 from mechanisms._common import Floats, check_draw
 from mechanisms.laplace import add_laplace
 
@@ -25,7 +25,7 @@ class LaplaceMedian:
     """Median plus Laplace noise, the number of rows being public.
 
     For an odd number of rows the median is an order statistic, of sensitivity ``high - low``. For an even number
-    ``even="average"`` takes the mean of the two middle ones, of half that sensitivity (theory R24), and
+    ``even="average"`` takes the mean of the two middle ones, of half that sensitivity (docs/theory.md R24), and
     ``even="lower"`` the lower one, of the full one. ``clip=True`` forces the output into [low, high], which costs
     nothing: the median lies there.
 

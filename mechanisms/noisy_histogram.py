@@ -1,7 +1,7 @@
 r"""A histogram with Laplace noise on every count (catalogue row 3; Dwork et al. 2006).
 
 Adding or removing one row moves one count by 1, substituting one moves two: the l1 sensitivity is 1 or 2, and noise
-made for the one is worth only half under the other (theory R1).
+made for the one is worth only half under the other (docs/theory.md R1).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from dpaudit import exact
+from dpaudit._util.validation import check_choice, check_positive
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_choice, check_positive
 from mechanisms._common import Floats, category_indices, check_draw
 from mechanisms.laplace import add_laplace, laplace_law
 

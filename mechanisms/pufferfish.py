@@ -36,9 +36,9 @@ from scipy.optimize import brentq
 from scipy.special import ndtri
 
 from dpaudit import exact
+from dpaudit._util.validation import check_finite, check_open_unit, check_positive, check_unit, finite_array, shorten
 from dpaudit.claims import ApproxDP, PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_finite, check_open_unit, check_positive, check_unit, finite_array, shorten
 from mechanisms._common import Floats, check_draw
 from mechanisms.wasserstein import (
     Conditional,

@@ -27,9 +27,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import exact
+from dpaudit._util.validation import array_within, check_open_unit, check_positive, finite_array
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import array_within, check_open_unit, check_positive, finite_array
 from mechanisms._common import Floats, category_indices, check_draw
 
 
@@ -140,7 +140,7 @@ class RandomisedResponse:
         For fixed data, ``Var_j = [pi_j p(1-p) + (1 - pi_j) q(1-q)] / (n (p-q)^2)`` and
         ``Cov_jl = -sum_i pi_i M_ij M_il / (n (p-q)^2)``; for people drawn independently from a population
         (``iid=True``), the multinomial ``(diag(l) - l l')/(n (p-q)^2)`` with ``l = q + (p - q) pi``.
-        The lecture notes print ``1/(a^2 n)`` for two categories: four times the largest value it can take (theory R21).
+        The lecture notes print ``1/(a^2 n)`` for two categories: four times the largest value it can take (docs/theory.md R21).
 
         >>> RandomisedResponse.keep_or_uniform(0.5).covariance([0.7, 0.3], 18, iid=True)[1, 1].round(12)
         np.float64(0.053333333333)

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import exact
+from dpaudit._util.validation import check_count, check_open_unit
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_count, check_open_unit
 from mechanisms._common import bernoulli, check_draw, chunks
 
 

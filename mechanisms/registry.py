@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from dpaudit._util.validation import check_count, did_you_mean
 from dpaudit.claims import Claim, Relation, Verdict
 from dpaudit.errors import InvalidArgument
 from dpaudit.neighbours import Neighbours
-from dpaudit.validation import check_count, did_you_mean
 
 Truth: TypeAlias = float | tuple[float, float]
 

@@ -42,9 +42,9 @@ from typing import Any
 import numpy as np
 
 from dpaudit import exact
+from dpaudit._util.validation import check_count, check_generator, check_positive
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_count, check_generator, check_positive
 from mechanisms._common import Floats, Query, answer_of, check_draw
 
 ERROR = 2.0**-45  # of (*)

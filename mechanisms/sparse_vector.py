@@ -6,7 +6,7 @@ to 14 and 20), right and wrong, because they differ only in who gets how much no
 :func:`svt1`, :func:`svt2` and :func:`numerical_svt` are the sound ones, ``mechanisms.broken.sparse_vector`` has the
 others.
 
-What a choice of noise is worth (theory R3, generalised). Let the threshold noise have scale ``b`` and the query noise
+What a choice of noise is worth (docs/theory.md R3, generalised). Let the threshold noise have scale ``b`` and the query noise
 ``c``, answers moving by at most D, and take an outcome with ``t`` hits and ``f`` misses under one threshold. Moving the
 threshold along by ``s D`` with ``-1 <= s <= 1`` shows that its two log-probabilities differ by at most
 ``D (|s|/b + t (1 + s)/c + f (1 - s)/c)``, which is smallest at -1, 0 or 1:
@@ -30,9 +30,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import exact
+from dpaudit._util.validation import check_choice, check_count, check_finite, check_non_negative, check_positive
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_choice, check_count, check_finite, check_non_negative, check_positive
 from mechanisms._common import Floats, answers_of, check_draw, chunks, laplace_noise
 from mechanisms._quadrature import integrate, log_laplace_cdf, log_laplace_density, panels
 
@@ -236,7 +236,7 @@ class SparseVector:
         the threshold no longer helps: as the value goes to minus infinity every query used costs ``D/query_scale``, and
         epsilon grows with their number. Without query noise it is infinite.
 
-        >>> [round(svt1(epsilon=1.0, threshold=0.0).epsilon_exact(m), 12) for m in (1, 2, 3, 4, 9)]   # theory R3
+        >>> [round(svt1(epsilon=1.0, threshold=0.0).epsilon_exact(m), 12) for m in (1, 2, 3, 4, 9)]   # docs/theory.md R3
         [0.25, 0.5, 0.75, 1.0, 1.0]
         """
         check_count(queries=queries)

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import exact, neighbours
+from dpaudit._util.validation import check_open_unit, check_positive
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, gaussian_delta
 from dpaudit.neighbours import Neighbours
-from dpaudit.validation import check_open_unit, check_positive
 from mechanisms._common import Floats, check_draw, gaussian_epsilon
 from mechanisms.catalogue import only
 from mechanisms.randomised_response import RandomisedResponse

@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, logsumexp
 
 from dpaudit import exact
+from dpaudit._util.validation import finite_array, shorten
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import finite_array, shorten
 from mechanisms._common import Floats, check_draw
 
 # Quantile levels closer than this are one level that was summed in two orders; it bounds the mass that is neglected.

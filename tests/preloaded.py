@@ -5,10 +5,9 @@ Half of matplotlib twice would not know the classes of the other half.
 
 import importlib
 
-OURS = ("baseline", "pytest_plugin.session", "report.html", "report.junit", "report.plots", "rows")
+OURS = ("baseline", "pytest_plugin.session", "report.html", "report.junit", "report.plots", "cli.rows")
 OTHERS = (
     "scipy.stats",
-    "statsmodels.stats.proportion",
     "pandas",
     "hypothesis",
     "matplotlib.pyplot",

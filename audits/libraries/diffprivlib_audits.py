@@ -64,7 +64,7 @@ def define(
     return Audit(
         name=f"diffprivlib-{name}",
         mechanism=make,
-        made=True,
+        mechanism_is_factory=True,
         claim=claim,
         neighbours=functools.partial(neighbours.fixed, [pair], relation=claim.relation),
         options={

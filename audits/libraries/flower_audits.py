@@ -50,7 +50,7 @@ def define(name: str, expect: Verdict, *arguments: Any) -> Audit:
     return Audit(
         name=f"flower-{name}",
         mechanism=functools.partial(central, *arguments),
-        made=True,
+        mechanism_is_factory=True,
         claim=CLAIM,
         neighbours=functools.partial(neighbours.fixed, [PAIR], relation=Relation.SUBSTITUTE),
         options={"samples": 10_000},

@@ -68,7 +68,7 @@ def define(
     return Audit(
         name=f"opendp-{name}",
         mechanism=functools.partial(measured, build, claim, distance),
-        made=True,
+        mechanism_is_factory=True,
         claim=claim,
         neighbours=functools.partial(neighbours.fixed, pairs, relation=claim.relation),
         options={"samples": samples, "channel": channel},

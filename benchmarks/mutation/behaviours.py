@@ -14,8 +14,8 @@ from typing import Any, Literal
 import numpy as np
 
 from dpaudit import exact
+from dpaudit._util.values import fingerprint
 from dpaudit.exact.form import canonical
-from dpaudit.values import fingerprint
 
 Data = Any
 Where = Literal["first", "last", "all"]

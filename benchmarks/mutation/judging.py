@@ -18,7 +18,7 @@ from benchmarks.mutation.subjects import Subject
 from dpaudit import exact
 from dpaudit.claims import Claim
 from dpaudit.errors import LawError
-from dpaudit.exact.verify import ROUNDING_FLOOR
+from dpaudit.exact.verification import ROUNDING_FLOOR
 from dpaudit.neighbours import Pair
 
 TOLERANCE = 1e-9  # relative, as in dpaudit.verify
@@ -48,7 +48,7 @@ class Judgement:
 
 def judge(mutant: Mutant, claim: Claim, subject: Subject, pool: tuple[Pair, ...]) -> Judgement:
     """Compare the laws of a mutant on every pair of the pool, and on edits of the best one."""
-    level, delta = float(claim.parameter), float(getattr(claim, "claimed_delta", 0.0))
+    level, delta = float(claim.parameter), float(getattr(claim, "delta_claimed", 0.0))
     known: dict[str, tuple[float, tuple[float, float]]] = {}
     seen: list[tuple[tuple[float, float], float, Pair]] = []
 

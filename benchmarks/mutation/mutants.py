@@ -18,9 +18,9 @@ from benchmarks.mutation.branches import epsilon
 from benchmarks.mutation.rewriting import rewritten, truncated
 from benchmarks.mutation.subjects import Subject
 from dpaudit import exact
+from dpaudit._util.values import fingerprint
 from dpaudit.claims import Claim
 from dpaudit.neighbours import Pair
-from dpaudit.values import fingerprint
 
 POOL_SEED = 1  # not that of the audit: the pool of the judge is not the auditor's
 REWRITTEN = 8  # at most so many mutants by rewriting, spread over the code
@@ -57,7 +57,7 @@ def claim_of(subject: Subject) -> Claim:
     """What the reference claims, epsilon being exactly 1."""
     claim = subject.scaled(1.0).claim
     assert abs(claim.parameter - 1.0) < 1e-9
-    made: Claim = type(claim)(1.0, *([claim.claimed_delta] if hasattr(claim, "claimed_delta") else []), claim.relation)
+    made: Claim = type(claim)(1.0, *([claim.delta_claimed] if hasattr(claim, "delta_claimed") else []), claim.relation)
     return made
 
 

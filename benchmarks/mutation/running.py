@@ -18,8 +18,8 @@ from benchmarks.mutation.mutants import Litter, litter, pool_of
 from benchmarks.mutation.subjects import subjects
 from benchmarks.tables import WORKERS, Column, Row, Table, mapper
 from dpaudit import Verdict
+from dpaudit._util.validation import shorten
 from dpaudit.errors import MechanismError
-from dpaudit.validation import shorten
 
 SAMPLES = 300_000
 ALPHA = 1e-6

@@ -1,11 +1,12 @@
-"""Accuracy theorems as calculators, printed and corrected, and their verification against exact truths.
+"""Accuracy theorems as calculators, printed and corrected, and their verification against exact values.
 
 >>> from dpaudit import accuracy
 >>> accuracy.verify("threshold-in-histogram", {"steps": [10], "beta": [0.1], "epsilon": [1.0]})[0].status
 <Status.VIOLATED: 'VIOLATED'>
 
-The calculators live in modules of their own: ``above_threshold``, ``deciles``, ``mean_error``, ``inverse_sensitivity``,
-``randomised_response``, ``noise``, ``order_statistics``; exact quantities in ``truths`` and ``certified``.
+The calculators are in the modules ``above_threshold``, ``deciles``, ``mean_error``, ``inverse_sensitivity``,
+``randomised_response``, ``noise`` and ``order_statistics``, exact quantities in ``truths`` and ``certified``. Their parameters
+have the names of the theorems' symbols, whose meaning and range are in ``conditions.SYMBOLS``.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-# Loaded when first asked for (PEP 562): scipy is not needed to print the help of the command line.
+# Loaded on first use (PEP 562): the help of the command line does not need scipy.
 _HOMES = {
     "BETA_2_5": "data_law",
     "Bound": "bound",
@@ -21,7 +22,7 @@ _HOMES = {
     "DataLaw": "data_law",
     "EXPONENTIAL": "data_law",
     "ErrorLaw": "error_law",
-    "Form": "theorem",
+    "TheoremForm": "theorem",
     "HistogramSetting": "certified",
     "MeanConfidence": "sequential",
     "NORMAL": "data_law",
@@ -34,7 +35,7 @@ _HOMES = {
     "Truth": "bound",
     "UNIFORM": "data_law",
     "Variant": "bound",
-    "Verification": "verification",
+    "TheoremVerification": "verification",
     "compare": "comparison",
     "find_theorem": "theorems",
     "histogram_law": "truths",

@@ -1,4 +1,4 @@
-"""AboveThreshold (report, lemma 2.2.1.1): how far from the threshold an answer may be wrong (theory R4, R7).
+"""Accuracy of AboveThreshold (report, lemma 2.2.1.1): distances from the threshold of wrong answers (docs/theory.md R4, R7).
 
 The algorithm adds Z ~ Lap(2/epsilon) to the threshold T, nu_j ~ Lap(4/epsilon) to each answer f_j, and returns the
 first j with f_j + nu_j > T + Z, or "none". Call a run *wrong at alpha* if it returns j with f_j <= T - alpha, or
@@ -15,17 +15,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from dpaudit._util.validation import check_choice, finite_array
 from dpaudit.accuracy.bound import Variant
 from dpaudit.accuracy.conditions import Real, check, plain
 from dpaudit.errors import InvalidArgument
 from dpaudit.exact.above_threshold import above_threshold_log_pmf
-from dpaudit.validation import check_choice, finite_array
 
 ALPHA_VARIANTS = (Variant.PRINTED, Variant.TIGHT, Variant.QUADRATIC, Variant.RANDOM_INDEX)
 
 
 def noise_tail(x: ArrayLike, epsilon: ArrayLike) -> Any:
-    """tau(x) = P(nu - Z > x) = (2/3) exp(-epsilon x/4) - (1/6) exp(-epsilon x/2) for x >= 0 (theory R4).
+    """tau(x) = P(nu - Z > x) = (2/3) exp(-epsilon x/4) - (1/6) exp(-epsilon x/2) for x >= 0 (docs/theory.md R4).
 
     The convolution of Lap(4/epsilon) and Lap(2/epsilon): partial fractions of the characteristic function
     1/((1 + b^2 s^2)(1 + c^2 s^2)) give weights b^2/(b^2 - c^2) = 4/3 and -1/3 of the two Laplace tails.
@@ -41,9 +41,9 @@ def noise_tail(x: ArrayLike, epsilon: ArrayLike) -> Any:
 def alpha(queries: ArrayLike, beta: ArrayLike, epsilon: ArrayLike, variant: Variant = Variant.QUADRATIC) -> Any:
     """Distance to the threshold at which AboveThreshold is wrong with probability at most ``beta``.
 
-    Whatever the m answers: a query at or below T - alpha does harm only if nu - Z > alpha, one at or above T + alpha
-    only if nu - Z <= -alpha, each with probability at most tau(alpha), and no query can do both. So m tau(alpha) <=
-    beta is enough (theory R4). The variants, in decreasing size:
+    For any m answers: a query at or below T - alpha makes the run wrong only if nu - Z > alpha, one at or above T + alpha only
+    if nu - Z <= -alpha, each with probability at most tau(alpha), and no query can do both. So m tau(alpha) <= beta is enough
+    (docs/theory.md R4). The variants, in decreasing size:
 
     * ``printed``: 8 (log m + log(2/beta))/epsilon, the report's (Dwork and Roth 2014), valid and very loose;
     * ``tight``: (4/epsilon) log(2m/(3 beta)), which drops the negative term of tau;
@@ -51,6 +51,15 @@ def alpha(queries: ArrayLike, beta: ArrayLike, epsilon: ArrayLike, variant: Vari
     * ``random-index``: 8 log(2j/beta)/epsilon for the 1-based index j that is returned (m for "none"): pass j as
       ``queries``. Valid as well: sum over j of tau(alpha(j)) is at most 0.382 beta^2.
 
+    Parameters
+    ----------
+    queries, beta, epsilon : array_like
+        Number of queries, failure probability, privacy budget.
+    variant : Variant
+        The form of the theorem.
+
+    Examples
+    --------
     >>> round(alpha(1000, 0.05, 1.0), 6), round(alpha(1000, 0.05, 1.0, Variant.TIGHT), 6)
     (37.992015, 37.99209)
     """
@@ -80,7 +89,7 @@ def improved_noise_tail(x: ArrayLike, epsilon: ArrayLike) -> Any:
     """P(nu - Z > x) = (2 + x/b)/4 exp(-x/b), b = 2/epsilon, when threshold and queries both get Lap(2/epsilon).
 
     This noise is epsilon-private for counts that all move the same way, as those of HistogramMethod do under
-    substitution (theory R5), and for no other queries.
+    substitution (docs/theory.md R5), and for no other queries.
     """
     check(x=x, epsilon=epsilon)
     u = 0.5 * np.asarray(epsilon, float) * np.asarray(x, float)
@@ -88,10 +97,17 @@ def improved_noise_tail(x: ArrayLike, epsilon: ArrayLike) -> Any:
 
 
 def improved_alpha(queries: ArrayLike, beta: ArrayLike, epsilon: ArrayLike) -> Any:
-    """Smallest alpha with m (2 + u)/4 exp(-u) <= beta, u = epsilon alpha/2: about half of the ordinary one (theory R5).
+    """Smallest alpha with m (2 + u)/4 exp(-u) <= beta, u = epsilon alpha/2: about half of the ordinary one (docs/theory.md R5).
 
     With s = 2 + u the equation reads -s exp(-s) = -4 (beta/m) exp(-2), so s = -W_{-1}(-4 (beta/m) exp(-2)).
 
+    Parameters
+    ----------
+    queries, beta, epsilon : array_like
+        Number of queries, failure probability, privacy budget.
+
+    Examples
+    --------
     >>> round(improved_alpha(1000, 0.05, 1.0), 4)
     22.1779
     """
@@ -103,18 +119,27 @@ def improved_alpha(queries: ArrayLike, beta: ArrayLike, epsilon: ArrayLike) -> A
 
 
 def all_below_error(queries: int, distance: float, epsilon: float) -> float:
-    """Probability of any answer when all m queries lie ``distance`` below the threshold: 1 - E_Z F(distance + Z)^m.
+    """Probability that some query is returned if all m lie ``distance`` below the threshold: 1 - E_Z F(distance + Z)^m.
 
-    The hardest case of :func:`alpha` in one direction. F = F_{Lap(4/epsilon)}; the integrand is smooth between its
-    kinks 0 and -distance, and Gauss-Legendre panels end at both; the range covers 45 scales of the wider noise beyond
-    them (the narrower one misses the tail, theory R2).
+    This is the hardest case of :func:`alpha` in one direction. F = F_{Lap(4/epsilon)}. The integrand is smooth between its
+    kinks 0 and -distance, and Gauss-Legendre panels end at both. The range extends 45 scales of the wider noise beyond them;
+    that of the narrower noise would miss the tail (docs/theory.md R2).
 
+    Parameters
+    ----------
+    queries : int
+        Number m of queries.
+    distance, epsilon : float
+        Distance of all answers below the threshold, privacy budget.
+
+    Examples
+    --------
     >>> round(all_below_error(10, float(alpha(10, 0.1, 1.0, Variant.TIGHT)), 1.0), 12)
     0.090024574276
     """
     check(queries=queries, x=distance, epsilon=epsilon)
     wide = 4.0 / epsilon
-    # Where F^m turns from 1 to 0, at z about wide log m - distance, panels are as fine as elsewhere: wide / 2.
+    # Panels of width wide / 2 also resolve the fall of F^m from 1 to 0, near z = wide log m - distance.
     ends = np.array([-distance - 45.0 * wide, -distance, 0.0, 45.0 * wide])
     nodes, weights = panels(ends, 0.5 * wide)
     x = (distance + nodes) / wide
@@ -132,10 +157,17 @@ def error_probability(
     threshold_scale: float | None = None,
     query_scale: float | None = None,
 ) -> float:
-    """Exact probability that a run is wrong at ``alpha``, for any answers (theory R4, by the law of R2).
+    """Exact probability that a run is wrong at ``alpha``, for any answers (docs/theory.md R4, by the law of R2).
 
-    ``alpha`` may have m + 1 entries: one for each index that may be returned, and the last for "none".
+    Parameters
+    ----------
+    answers, threshold, epsilon, threshold_scale, query_scale
+        As for :func:`dpaudit.exact.above_threshold_law`.
+    alpha : float or array of m + 1 entries
+        The distance; an array has one entry for each index that may be returned, and the last for "none".
 
+    Examples
+    --------
     >>> from dpaudit.accuracy.bound import Variant
     >>> distance = alpha(10, 0.1, 1.0, Variant.TIGHT)
     >>> round(error_probability([-distance] * 10, 0.0, distance, 1.0), 10)
@@ -153,7 +185,17 @@ def error_probability(
 
 
 def panels(ends: Real, width: float, order: int = 16) -> tuple[Real, Real]:
-    """Gauss-Legendre nodes and weights on panels of at most ``width`` that break at every one of ``ends``."""
+    """Gauss-Legendre nodes and weights on panels of at most ``width`` that break at every one of ``ends``.
+
+    Parameters
+    ----------
+    ends : array
+        Points at which panels end.
+    width : float
+        Largest width of a panel.
+    order : int
+        Number of nodes per panel.
+    """
     pieces = [np.linspace(a, b, max(1, math.ceil((b - a) / width)) + 1) for a, b in itertools.pairwise(ends) if b > a]
     edges = np.concatenate([pieces[0], *(piece[1:] for piece in pieces[1:])])
     unit, mass = np.polynomial.legendre.leggauss(order)

@@ -1,4 +1,4 @@
-"""What an accuracy theorem says at one choice of parameters, and what is true there."""
+"""The value of an accuracy theorem at one choice of parameters, the true value there, and their comparison."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Variant(StrEnum):
-    """Which form of a theorem: as printed, as its proof has it, as a reader would repair it, as it is true."""
+    """The forms of a theorem: as printed, as in its proof, as a reader would repair it, as corrected."""
 
     LITERAL = "literal"
     PROOF = "proof"
@@ -31,7 +31,7 @@ class Variant(StrEnum):
 
 
 class Sense(StrEnum):
-    """How the quantity is claimed to stand to the value of the bound."""
+    """The claimed relation of the quantity to the value of the bound."""
 
     AT_LEAST = ">="
     AT_MOST = "<="
@@ -39,7 +39,7 @@ class Sense(StrEnum):
 
 
 class Status(StrEnum):
-    """What a comparison of bound and truth shows at one point."""
+    """The result of comparing bound and truth at one point."""
 
     HOLDS = "holds"
     VACUOUS = "vacuous"
@@ -55,14 +55,14 @@ class Bound:
     Attributes
     ----------
     value
-        What the theorem says. It may exceed one or fall below zero: then the theorem says nothing there.
+        The value of the bound. It may exceed one or be negative: then the theorem says nothing there.
     trivial
-        What is known without the theorem: 0 for a lower bound on a probability, the diameter for an error.
+        The bound that is known without the theorem: 0 for a lower bound on a probability, the diameter for an error.
     unmet
-        Hypotheses that these parameters break, in the theorem's own words. The value is then no claim of the theorem
-        (and NaN where it cannot even be formed).
+        Hypotheses that these parameters violate, in the words of the theorem. Then the theorem does not claim the value
+        (which is NaN if it is undefined).
     terms
-        The pieces of which the value is made (alpha, eta, mu, ranks, ...).
+        Intermediate values (alpha, eta, mu, ranks, ...).
 
     >>> Bound(value=-0.2, variant=Variant.LITERAL, theorem="report, theorem 2.2.3.1", sense=Sense.AT_LEAST).vacuous
     True
@@ -79,12 +79,12 @@ class Bound:
 
     @property
     def applies(self) -> bool:
-        """Whether the hypotheses of the theorem are met."""
+        """True if the hypotheses of the theorem are met."""
         return not self.unmet
 
     @property
     def vacuous(self) -> bool:
-        """Whether the theorem says no more than what is known without it."""
+        """True if the value is no better than the trivial bound."""
         if math.isnan(self.value) or self.sense is Sense.EQUAL:
             return False
         if self.sense is Sense.AT_LEAST:
@@ -92,7 +92,7 @@ class Bound:
         return self.value >= (1.0 if self.trivial is None else self.trivial)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values for ``json.dumps``; a value that cannot be formed is ``None``."""
+        """Return plain values for ``json.dumps``; an undefined value is ``None``."""
         return {
             "theorem": self.theorem,
             "variant": str(self.variant),
@@ -107,7 +107,7 @@ class Bound:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Truth:
-    """The quantity that a theorem bounds: an interval that holds it.
+    """The quantity that a theorem bounds, as an interval that contains it.
 
     ``method`` is ``exact`` (computed; the width is the numerical tolerance), ``certified`` (a proven enclosure) or
     ``monte carlo`` (the interval misses the truth with probability at most ``error_probability``, at any stopping
@@ -128,11 +128,11 @@ class Truth:
 
     @property
     def middle(self) -> float:
-        """Best guess: the estimate where there is one, otherwise the midpoint."""
+        """The estimate if there is one, otherwise the midpoint."""
         return 0.5 * (self.low + self.high) if self.estimate is None else self.estimate
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values for ``json.dumps``."""
+        """Return plain values for ``json.dumps``."""
         return {
             "low": finite_or_none(self.low),
             "high": finite_or_none(self.high),
@@ -143,7 +143,7 @@ class Truth:
 
 
 def judge(bound: Bound, truth: Truth) -> Status:
-    """Compare a bound with the truth; only an enclosure that lies wholly on the wrong side is a violation.
+    """Compare a bound with the truth; it is violated only if the whole interval lies on the wrong side.
 
     >>> bound = Bound(value=0.95, variant=Variant.SEMI_REPAIRED, theorem="t", sense=Sense.AT_LEAST)
     >>> judge(bound, Truth.exact(0.9))
@@ -168,11 +168,11 @@ def judge(bound: Bound, truth: Truth) -> Status:
 
 
 def excess(bound: Bound, truth: Truth) -> float:
-    """Return by how much the truth surely breaks the bound; positive exactly where ``judge`` may say VIOLATED."""
+    """Return the least amount by which the truth exceeds the bound; positive exactly if ``judge`` may return VIOLATED."""
     below, above = bound.value - truth.high, truth.low - bound.value
     return {Sense.AT_LEAST: below, Sense.AT_MOST: above, Sense.EQUAL: max(below, above)}[bound.sense]
 
 
 def finite_or_none(value: float) -> float | None:
-    """JSON has no NaN and no infinity."""
+    """Return the value, or None for NaN and infinities, which JSON does not have."""
     return float(value) if math.isfinite(value) else None

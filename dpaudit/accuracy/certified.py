@@ -1,6 +1,6 @@
-"""A proven enclosure of the error of HistogramMethod for any number of records (theory R14, made two-sided).
+"""A proven enclosure of the error of HistogramMethod for any number of records (docs/theory.md R14, made two-sided).
 
-Three monotonicities, no quadrature and no sampling:
+It uses three monotonicity properties, no quadrature and no sampling:
 
 * **Data.** More counts below the threshold points stop AboveThreshold earlier. By the inequality of Dvoretzky, Kiefer,
   Wolfowitz and Massart (one-sided, exponent -2 n e^2, valid for exp(-2 n e^2) <= 1/2) all counts #{x < t} are at least
@@ -10,10 +10,10 @@ Three monotonicities, no quadrature and no sampling:
       (1 - p) S(n (F + e)) <= E S <= (1 - p) S(n (F - e)) + p.
 
 * **Threshold noise.** S given Z = z rises with z, so on a cell of z-values it lies between its values at the ends.
-* **Queries.** In a block of queries the smallest count gives the largest factor, so a block of c queries is worth
+* **Queries.** In a block of queries the smallest count gives the largest factor, so the factor of a block of c queries lies
   between F(x_low)^c and F(x_high)^c. Billions of queries cost as much as thousands.
 
-Every e gives valid bounds, hence also their pointwise best. What remains is floating point rounding (1e-12).
+Every e gives valid bounds, so their pointwise best is valid too. Floating point rounding adds at most 1e-12.
 """
 
 from __future__ import annotations
@@ -26,24 +26,27 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._util.validation import check_count, check_interval
 from dpaudit.accuracy.bound import Truth
 from dpaudit.accuracy.conditions import Real, check
 from dpaudit.accuracy.data_law import UNIFORM, DataLaw
 from dpaudit.accuracy.deciles import DECILES, centre
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_count, check_interval
 
 _MISSED = (0.1, 0.03, 0.01, 3e-3, 3e-4)
+"""Values of p = exp(-2 n e^2) that are tried."""
 _ROUNDING = 1e-12
+"""Allowance for floating point rounding."""
 _CHUNK = 1 << 20
+"""Number of cells times blocks that are computed at once."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistogramSetting:
-    """HistogramMethod on independent records: what it is given, and the scales of its noise.
+    """The parameters of HistogramMethod on independent records, and the scales of its noise.
 
-    ``monotone_noise`` stands for Lap(2/epsilon) on threshold and queries alike (theory R5); ``epsilon`` is shared by
-    ``releases`` quantiles.
+    ``monotone_noise`` selects Lap(2/epsilon) for both threshold and queries (docs/theory.md R5); ``releases`` quantiles share
+    ``epsilon``.
     """
 
     n: int
@@ -104,7 +107,17 @@ class Survival:
 
 
 def survival(setting: HistogramSetting, cuts: tuple[int, ...] = (), blocks: int = 2000, cells: int = 800) -> Survival:
-    """Enclose the survival function of the stopping index at ``blocks`` indices and at all ``cuts``."""
+    """Enclose the survival function of the stopping index.
+
+    Parameters
+    ----------
+    setting : HistogramSetting
+        The parameters of the method.
+    cuts : tuple of int
+        Indices at which the bounds are needed.
+    blocks, cells : int
+        Numbers of blocks of queries and of cells of the threshold noise; more give a narrower enclosure.
+    """
     ends, f_first, f_last = _blocks(setting, cuts, blocks)
     best_low, best_high = np.zeros(ends.size), np.ones(ends.size)
     for missed in _MISSED:
@@ -165,6 +178,17 @@ def _log_cdf(x: Real) -> Real:
 def mean_error(setting: HistogramSetting, blocks: int = 2000, cells: int = 800) -> Truth:
     """Enclose E|A - d|: int_a^d P(A <= t) dt + int_d^b P(A > t) dt with P(A > a + m h) = E S_{m+1}.
 
+    Parameters
+    ----------
+    setting : HistogramSetting
+        The parameters of the method.
+    blocks : int
+        Number of blocks of queries, as for :func:`survival`.
+    cells : int
+        Number of noise cells, as for :func:`survival`.
+
+    Examples
+    --------
     >>> setting = HistogramSetting(n=10**6, steps=108574, quantile=Fraction(1, 2), epsilon=0.0019)
     >>> truth = mean_error(setting, blocks=1000, cells=400)
     >>> 0.1385 < truth.low < 0.1424 < truth.high < 0.1475
@@ -188,7 +212,10 @@ def mean_error(setting: HistogramSetting, blocks: int = 2000, cells: int = 800) 
 
 @lru_cache(maxsize=1024)
 def probability(setting: HistogramSetting, low: float, high: float, blocks: int = 2000, cells: int = 800) -> Truth:
-    """Enclose P(low <= A <= high), ends included (rounding in the ends is forgiven in favour of membership)."""
+    """Enclose P(low <= A <= high), ends included; an output within rounding of an end counts as inside.
+
+    ``blocks`` and ``cells`` are those of :func:`survival`.
+    """
     first = max(0, math.ceil((low - setting.low) / setting.width - 1e-9))
     last = math.floor((high - setting.low) / setting.width + 1e-9)
     curve = survival(setting, (first, last + 1), blocks, cells)
@@ -199,7 +226,19 @@ def probability(setting: HistogramSetting, low: float, high: float, blocks: int 
 def probability_at_mean_counts(
     setting: HistogramSetting, low: float, high: float, blocks: int = 400, cells: int = 200
 ) -> float:
-    """P(low <= A <= high) if every count were its mean n F(t): no bound, but near for many records, and quick."""
+    """P(low <= A <= high) if every count were its mean n F(t): a fast approximation for many records, not a bound.
+
+    Parameters
+    ----------
+    setting : HistogramSetting
+        The parameters of the method.
+    low, high : float
+        Ends of the interval.
+    blocks : int
+        Number of blocks of queries, as for :func:`survival`.
+    cells : int
+        Number of noise cells, as for :func:`survival`.
+    """
     first = max(0, math.ceil((low - setting.low) / setting.width - 1e-9))
     last = math.floor((high - setting.low) / setting.width + 1e-9)
     ends, f_first, f_last = _blocks(setting, (first, last + 1), blocks)

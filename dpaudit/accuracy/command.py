@@ -1,4 +1,4 @@
-"""``dpaudit accuracy``: list, show, verify and compare.
+"""The command ``dpaudit accuracy``: list, show, verify and compare accuracy theorems.
 
 Exit codes: 0, 1 if a form that is expected to hold is violated, 2 for parameters that the theorem does not allow.
 """
@@ -16,7 +16,7 @@ from typing import Any, TextIO
 from dpaudit.errors import InvalidArgument, MissingDependency
 
 EXIT_OK, EXIT_VIOLATED, EXIT_BAD = 0, 1, 2
-# Every parameter of a theorem in the registry; a test holds the two together.
+# Every parameter of a theorem in the registry; a test checks that none is missing.
 PARAMETERS = (
     "n", "steps", "queries", "i", "gamma", "beta", "epsilon", "delta", "alpha", "rho", "length", "rank", "truth_rate",
     "p", "median", "sensitivity", "scale", "x", "records", "dimension", "regularisation", "power", "offsets",
@@ -24,7 +24,7 @@ PARAMETERS = (
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the subcommands; nothing heavy is imported until one of them runs."""
+    """Add the subcommands; slow imports are delayed until one of them runs."""
     commands = parser.add_subparsers(dest="accuracy_command", metavar="COMMAND", required=True)
 
     listing = commands.add_parser("list", help="list all theorems and what is expected of each form")
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--error-probability",
         type=float,
         default=1e-6,
-        help="largest probability of a violation claimed by accident of Monte Carlo (1e-6)",
+        help="largest probability of a false violation caused by Monte Carlo error (1e-6)",
     )
     verify.add_argument("--seed", type=int, default=0)
     _add_output(verify)
@@ -251,7 +251,7 @@ def _print_verifications(results: Sequence[Any], stdout: TextIO) -> None:
             print(f"  {row.bound.quantity} {row.bound.sense} {_number(row.bound.value)} is claimed", file=stdout)
             print(f"  truth {_interval(row.truth)}", file=stdout)
             if row.truth.error_probability:
-                print(f"  (probability of an accident at most {result.error_probability:.1g})", file=stdout)
+                print(f"  (false with probability at most {result.error_probability:.1g})", file=stdout)
     broken = [result for result in results if result.broken]
     for result in broken:
         print(f"\nUNEXPECTED: {result.theorem.name}, {result.form.variant} is violated.", file=stdout)
@@ -300,7 +300,7 @@ def _compare(args: argparse.Namespace, stdout: TextIO) -> int:
 
 
 def _given(args: argparse.Namespace, theorem: Any) -> dict[str, str]:
-    """Parameters on the command line; one that the theorem does not have is an error, not ignored."""
+    """Return the parameters given on the command line; raise for one that the theorem does not have."""
     given = {name: getattr(args, f"parameter_{name}") for name in PARAMETERS}
     given = {name: text for name, text in given.items() if text is not None}
     theorem.complete(given, checked=False)
@@ -355,7 +355,7 @@ def _words(text: str) -> list[str]:
 
 @contextmanager
 def _progress(unit: str, total: int | None = None) -> Iterator[Callable[[int], Any]]:
-    """A bar on standard error, silent where that is not a terminal."""
+    """Show a progress bar on standard error, if that is a terminal."""
     from tqdm import tqdm
 
     with tqdm(total=total, unit=f" {unit}", file=sys.stderr, disable=None, leave=False) as bar:

@@ -1,4 +1,4 @@
-"""The page that the slides leave empty: private quantiles compared, bound and exact error of each mechanism.
+"""Compare mechanisms for private quantiles: the bound and the exact error of each.
 
 All mechanisms release one of ``releases`` quantiles (nine deciles) and share epsilon evenly; data and outputs are clipped
 to the range of the law. The sampling error E|X_(r) - d| is that of the empirical quantile without any privacy.
@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from dpaudit._util.validation import check_choice, check_open_unit, did_you_mean
 from dpaudit.accuracy import inverse_sensitivity, mean_error
 from dpaudit.accuracy.above_threshold import panels
 from dpaudit.accuracy.bound import Truth, Variant, finite_or_none
@@ -31,7 +32,6 @@ from dpaudit.accuracy.truths import (
     simulated_histogram_mean_error,
 )
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_choice, check_open_unit, did_you_mean
 
 
 class Contender(StrEnum):
@@ -46,7 +46,7 @@ class Contender(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:
-    """One mechanism at one point: its mean error, what a theorem promises, and the error without privacy."""
+    """One mechanism at one point: its mean error, the bound of its theorem, and the error without privacy."""
 
     contender: Contender
     law: str
@@ -98,12 +98,26 @@ def compare(
     seed: int = 0,
     progress: Callable[[int], Any] | None = None,
 ) -> tuple[ComparisonRow, ...]:
-    """Bounds and mean errors of every mechanism over n, epsilon, quantile and law.
+    """Return the bounds and mean errors of every mechanism for all combinations of n, epsilon, quantile and law.
 
-    Errors are exact for HistogramMethod and the naive Laplace mechanism up to moderate sizes; otherwise (inverse
-    sensitivity: over data, exact given the data) anytime-valid intervals, all of which hold together with probability
-    1 - ``error_probability``.
+    Errors of HistogramMethod and of the naive Laplace mechanism are exact up to moderate sizes. Other errors are anytime-valid
+    Monte Carlo intervals; those of inverse sensitivity are exact given the data, and averaged over random data.
 
+    Parameters
+    ----------
+    n, epsilon, quantiles, laws, contenders : sequence
+        The values to combine. ``laws`` are names or :class:`DataLaw` objects.
+    releases : int
+        Number of quantiles that share each epsilon.
+    error_probability : float
+        Probability that any of the Monte Carlo intervals is wrong.
+    seed : int
+        Seed of the Monte Carlo draws.
+    progress : callable, optional
+        Called with 1 after each row.
+
+    Examples
+    --------
     >>> rows = compare(n=[100], epsilon=[10.0], contenders=["histogram", "naive-laplace"])
     >>> [(str(row.contender), round(row.error.middle, 4)) for row in rows]
     [('histogram', 0.0627), ('naive-laplace', 0.3842)]
@@ -153,6 +167,17 @@ def _law(law: str | DataLaw) -> DataLaw:
 def sampling_error(n: int, quantile: float | Fraction, law: DataLaw = UNIFORM) -> float:
     """E|X_(r) - d| of the empirical quantile, records clipped to the range of the law.
 
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    quantile : float or Fraction
+        Level of the quantile.
+    law : DataLaw
+        Distribution of one record.
+
+    Examples
+    --------
     >>> round(sampling_error(1000, 0.5), 4)
     0.0126
     """

@@ -1,7 +1,7 @@
-"""The parameters of the theorems, what each may be, and why: one table for calculators and command line.
+"""The parameters of the theorems: the range of each, and its reason, in one table for calculators and command line.
 
-Every calculator takes numbers or arrays that broadcast; a value outside its range is refused with the condition of the
-theorem that it breaks.
+Every calculator takes numbers or arrays that broadcast. A value outside its range raises InvalidArgument with the condition of
+the theorem that it violates.
 
 >>> check(beta=0.0)
 Traceback (most recent call last):
@@ -27,7 +27,7 @@ Real = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Symbol:
-    """A parameter: its range, in numbers and in the words of the theorem."""
+    """A parameter of a theorem, with its range."""
 
     name: str
     allowed: str
@@ -36,7 +36,7 @@ class Symbol:
     whole: bool = False
 
     def parse(self, text: str) -> float | int:
-        """Read a value from the command line, refusing fractions where the theorem counts."""
+        """Read a value from the command line; fractions are refused if the parameter is a count."""
         try:
             number = float(Fraction(text)) if "/" in text else float(text)
         except (ValueError, ZeroDivisionError):
@@ -132,10 +132,10 @@ SYMBOLS = {symbol.name: symbol for symbol in _TABLE}
 
 
 def check(**named: ArrayLike | float) -> None:
-    """Refuse any value outside the range of its symbol; arrays are checked entry by entry."""
+    """Raise InvalidArgument for any value outside the range of its symbol; arrays are checked entry by entry."""
     for name, value in named.items():
         symbol = SYMBOLS[name]
-        # Sweeps check millions of plain numbers, which as arrays take about a hundred times as long.
+        # Fast path: sweeps check millions of plain numbers, and arrays take about a hundred times as long.
         if isinstance(value, int | float) and _fits(symbol, value):
             continue
         try:
@@ -167,6 +167,6 @@ def _shown(symbol: Symbol) -> str:
 
 
 def plain(values: Any) -> Any:
-    """A float for a zero-dimensional result, the array otherwise."""
+    """Return a float for a zero-dimensional result, the array otherwise."""
     array = np.asarray(values)
     return array.item() if array.ndim == 0 else array

@@ -1,4 +1,4 @@
-"""The law of one record: the continuous distributions for which the decile theorems are evaluated (theory R11)."""
+"""Continuous distributions of one record, for which the decile theorems are evaluated (docs/theory.md R11)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from dpaudit.errors import InvalidArgument
 class DataLaw:
     """A continuous law given by its distribution function.
 
-    ``inverse`` may be left out: quantiles are then found by bisection between ``low`` and ``high``, which must hold all
+    ``inverse`` may be left out: quantiles are then found by bisection between ``low`` and ``high``, which must contain all
     but a negligible part of the law. ``low`` and ``high`` are also the default range [a, b] of the mechanisms.
 
     >>> triangular = DataLaw("triangular", lambda x: np.clip(x, 0.0, 1.0) ** 2, 0.0, 1.0)

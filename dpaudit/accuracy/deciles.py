@@ -1,4 +1,4 @@
-"""Private deciles with high probability (report, section 2.2.3, 2.2.4 and appendix A; theory R7 to R11).
+"""Private deciles with high probability (report, section 2.2.3, 2.2.4 and appendix A; docs/theory.md R7 to R11).
 
 HistogramMethod with k steps on [a, b] spends epsilon/9 on each decile: AboveThreshold over the counts #{x < a + j h},
 h = (b - a)/k, with threshold i n/10. The output is the left edge a + (J - 1) h of the bin whose right edge stopped it,
@@ -14,12 +14,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from dpaudit._util.validation import check_choice, check_count
 from dpaudit.accuracy import above_threshold
 from dpaudit.accuracy.bound import Bound, Sense, Variant
 from dpaudit.accuracy.conditions import Real, check, plain
 from dpaudit.accuracy.data_law import UNIFORM, DataLaw
 from dpaudit.accuracy.order_statistics import above, as_fraction, below, binomial_at_most, rank
-from dpaudit.validation import check_choice, check_count
 
 DECILES = 9
 ETA_VARIANTS = (Variant.LITERAL, Variant.PROOF, Variant.CORRECTED)
@@ -39,11 +39,23 @@ WIDENED = (Variant.SEMI_WIDENED, Variant.CORRECTED_72, Variant.CORRECTED_36, Var
 def histogram_alpha(
     steps: ArrayLike, beta: ArrayLike, epsilon: ArrayLike, variant: Variant, releases: int = DECILES
 ) -> Any:
-    """Records that AboveThreshold may be off, for one of ``releases`` quantiles that share ``epsilon``.
+    """Number of records by which AboveThreshold may be wrong, for one of ``releases`` quantiles that share ``epsilon``.
 
-    The printed proofs use 8 (log k + log(2/beta))/epsilon although every call has epsilon/9 (theory R7). Right are 9
-    times that (72 log(2k/beta)/epsilon) and, by the sharper tail of theory R4, 36 log(2k/(3 beta))/epsilon.
+    The printed proofs use 8 (log k + log(2/beta))/epsilon although every call has epsilon/9 (docs/theory.md R7). The
+    correct value is 9 times that (72 log(2k/beta)/epsilon) or, by the sharper tail of docs/theory.md R4,
+    36 log(2k/(3 beta))/epsilon.
 
+    Parameters
+    ----------
+    steps, beta, epsilon : array_like
+        Number of bins, failure probability, privacy budget.
+    variant : Variant
+        The form of the theorem.
+    releases : int
+        Number of quantiles that share ``epsilon``.
+
+    Examples
+    --------
     >>> round(histogram_alpha(50, 0.05, 20.0, Variant.CORRECTED_36), 12)
     11.704122307573
     """
@@ -72,8 +84,23 @@ def eta(
     * ``proof``: 2 - S1 - S2, what the display in the proof gives. Wrong: the events in it are the complements of those
       it names. At n = 10, i = 9, gamma = 0 it claims P(d_9 = 0.9) >= 0.387 for a continuous law.
     * ``corrected``: exact. The empirical quantile is X_(r), r = ceil(q n), and X_(r) > u means Bin(n, F(u)) <= r - 1,
-      X_(r) < l means Bin(n, 1 - F(l)) <= n - r (theory R8).
+      X_(r) < l means Bin(n, 1 - F(l)) <= n - r (docs/theory.md R8).
 
+    Parameters
+    ----------
+    n : array_like
+        Number of records.
+    quantile : float or Fraction
+        Level of the quantile.
+    gamma : array_like
+        Half width of the interval around the quantile.
+    variant : Variant
+        The form of the theorem.
+    law : DataLaw
+        Distribution of one record.
+
+    Examples
+    --------
     >>> round(eta(100, 0.5, 0.1), 12), eta(100, 0.5, 0.1, Variant.LITERAL)
     (0.317304397874, 2.0)
     """
@@ -95,7 +122,17 @@ def eta(
 
 
 def flanks(quantile: float | Fraction, gamma: ArrayLike, law: DataLaw = UNIFORM) -> tuple[Real, Real]:
-    """Probability of [d - gamma, d - gamma/2] and of [d + gamma/2, d + gamma] under the law of one record."""
+    """Probability of [d - gamma, d - gamma/2] and of [d + gamma/2, d + gamma] under the law of one record.
+
+    Parameters
+    ----------
+    quantile : float or Fraction
+        Level of the quantile.
+    gamma : array_like
+        Half width of the interval around the quantile.
+    law : DataLaw
+        Distribution of one record.
+    """
     d, width = law.quantile(quantile), np.asarray(gamma, float)
     cdf = law.probability_below
     return cdf(d - 0.5 * width) - cdf(d - width), cdf(d + width) - cdf(d + 0.5 * width)
@@ -112,7 +149,7 @@ def mu(
     """Probability that fewer than ``alpha`` records lie in one of the two flanks (report, lemmas 2.2.3.2 and 2.2.4.3).
 
     * ``printed``: sum over k <= alpha of both binomials. A union bound; for whole alpha it has one term too many, and
-      stays valid (theory R9).
+      stays valid (docs/theory.md R9).
     * ``literal``: the normal case as it stands in the main text, where the integrals run from d - gamma/2 to d -
       gamma/2 and from d + gamma/2 to d + gamma/2 (both zero): (1 - p_left)^n + 1, never below 1. The same as
       ``printed`` for the uniform law.
@@ -120,6 +157,23 @@ def mu(
     * ``exact``: no union bound. The two counts are trinomial: given a records on the left, the right count is
       Bin(n - a, p_right/(1 - p_left)).
 
+    Parameters
+    ----------
+    n : array_like
+        Number of records.
+    quantile : float or Fraction
+        Level of the quantile.
+    gamma : array_like
+        Half width of the interval around the quantile.
+    alpha : array_like
+        Number of records by which AboveThreshold may be wrong.
+    variant : Variant
+        The form of the theorem.
+    law : DataLaw
+        Distribution of one record.
+
+    Examples
+    --------
     >>> round(1.0 - mu(100, 0.5, 0.1, 3, Variant.EXACT), 12)
     0.775790597462
     """
@@ -143,18 +197,30 @@ def _flank_failure(n: float, left: float, right: float, needed: float) -> float:
         return 0.0
     counts = np.arange(needed, n + 1)
     share = right / (1.0 - left) if left < 1.0 else 0.0
-    # Failure on the left, plus success on the left with failure on the right: nothing cancels when both are rare.
+    # Failure on the left, plus success on the left with failure on the right: no cancellation when both are rare.
     right_fails = stats.binom.pmf(counts, n, left) * binomial_at_most(needed - 1.0, n - counts, share)
     return float(binomial_at_most(needed - 1.0, n, left) + np.sum(right_fails))
 
 
 def sharp_ranks(n: ArrayLike, quantile: float | Fraction, alpha: ArrayLike) -> tuple[Any, Any]:
-    """r_- = floor(q n - alpha) + 1 and r_+ = ceil(q n + alpha): on the good event X_(r_-) - h < A <= X_(r_+) (theory
-    R10).
+    """Ranks r_- = floor(q n - alpha) + 1 and r_+ = ceil(q n + alpha) that enclose the output (docs/theory.md R10).
+
+    On the good event of AboveThreshold X_(r_-) - h < A <= X_(r_+).
 
     Since #{x < a + J h} > q n - alpha puts X_(r_-) below a + J h, and #{x < a + (J - 1) h} < q n + alpha leaves
     X_(r_+) at or above the output. q n is formed from integers, so that a whole q n is whole.
 
+    Parameters
+    ----------
+    n : array_like
+        Number of records.
+    quantile : float or Fraction
+        Level of the quantile.
+    alpha : array_like
+        Number of records by which AboveThreshold may be wrong.
+
+    Examples
+    --------
     >>> sharp_ranks(10_000, 0.5, 1073.8343362692908)
     (3927, 6074)
     """
@@ -167,7 +233,7 @@ def sharp_ranks(n: ArrayLike, quantile: float | Fraction, alpha: ArrayLike) -> t
 
 
 def centre(n: ArrayLike, quantile: float | Fraction) -> Real:
-    """Q n, whole where it is whole: the threshold of AboveThreshold."""
+    """The threshold q n of AboveThreshold, computed in integers if it is whole."""
     level = as_fraction(quantile)
     quotient, remainder = np.divmod(np.asarray(n, dtype=np.int64) * level.numerator, level.denominator)
     return np.asarray(quotient + remainder / level.denominator, dtype=np.float64)
@@ -185,16 +251,15 @@ def within(
     law: DataLaw = UNIFORM,
     releases: int = DECILES,
 ) -> Any:
-    """Lower bound on the probability that the private quantile is within gamma of the true one (report, theorem
-    2.2.3.1).
+    """Lower bound on the probability that a private quantile is within gamma of the true one (report, theorem 2.2.3.1).
 
-    ``literal``, ``proof``, ``semi-repaired`` speak of [d - gamma, d + gamma]; the others of [d - gamma - h, d +
-    gamma], which the left edge as output needs (theory R10). In order:
+    ``literal``, ``proof`` and ``semi-repaired`` are about [d - gamma, d + gamma], the others about [d - gamma - h, d + gamma],
+    because the output is a left edge (docs/theory.md R10). The variants:
 
     * ``literal`` and ``proof``: 1 - beta - eta - mu with the eta of that name: vacuous.
-    * ``semi-repaired``: the corrected eta with alpha = 8 log(2k/beta)/epsilon, what a reader would implement. False,
-      for two reasons: the discretisation is ignored, and alpha forgets that AboveThreshold has epsilon/9.
-      ``semi-repaired-widened`` allows for the discretisation, and is false by the second reason alone.
+    * ``semi-repaired``: the corrected eta with alpha = 8 log(2k/beta)/epsilon, as a reader would implement it. False for
+      two reasons: it ignores the discretisation, and alpha ignores that AboveThreshold has epsilon/9.
+      ``semi-repaired-widened`` allows for the discretisation, and is false for the second reason alone.
     * ``corrected-72``, ``corrected-36``: alpha repaired (:func:`histogram_alpha`). Proof: on the good event of
       AboveThreshold the stopping index J has #{x < a + J h} > q n - alpha and #{x < a + (J-1) h} < q n + alpha. If a +
       J h < d - gamma, then #{x < a + J h} <= #{x < d - gamma/2} - alpha <= r - 1 - alpha < q n - alpha, a
@@ -204,6 +269,21 @@ def within(
     * ``sharp``: 1 - beta - P(X_(r_-) < d - gamma) - P(X_(r_+) > d + gamma) with :func:`sharp_ranks`. It dominates the
       corrected ones, since {X_(r_-) < d - gamma} lies in {X_(r) < d - gamma/2} or {left flank below alpha}, and so on.
 
+    Parameters
+    ----------
+    n, steps, gamma, beta, epsilon
+        Number of records, number of bins, half width of the interval, failure probability, and budget; or arrays of them.
+    quantile : float or Fraction
+        Level of the quantile.
+    variant : Variant
+        One of ``WITHIN_VARIANTS``.
+    law : DataLaw
+        Distribution of one record.
+    releases : int
+        Number of quantiles that share ``epsilon``.
+
+    Examples
+    --------
     >>> round(within(n=1000, steps=50, quantile=0.5, gamma=0.05, beta=0.05, epsilon=20.0, variant=Variant.SHARP), 12)
     0.935433279205
     """
@@ -237,8 +317,17 @@ def within_bound(
     low: float | None = None,
     high: float | None = None,
 ) -> Bound:
-    """:func:`within` as a value object, with the hypotheses that these parameters break.
+    """Return :func:`within` as a :class:`Bound`, with the hypotheses that these parameters violate.
 
+    Parameters
+    ----------
+    n, steps, quantile, gamma, beta, epsilon, variant, law
+        As for :func:`within`.
+    low, high : float, optional
+        Range [a, b] of the mechanism; by default that of the law.
+
+    Examples
+    --------
     >>> within_bound(n=100, steps=10, quantile=0.5, gamma=0.05, beta=0.05, epsilon=1.0, variant=Variant.LITERAL).vacuous
     True
     """

@@ -1,4 +1,4 @@
-"""The exact law of an error: mean, quantiles, probability of being near (a law on finitely many values)."""
+"""The exact law of an estimate with finitely many values, and the mean and quantiles of its error."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpaudit._util.validation import check_non_negative, check_unit
 from dpaudit.accuracy.conditions import Real
 from dpaudit.errors import LawError
-from dpaudit.validation import check_non_negative, check_unit
 
-# Outputs are quotients such as 2/5, interval ends sums such as 0.5 - 0.1: equal numbers must count as equal.
 _SLACK = 1e-12
+"""Rounding allowance for comparing outputs such as 2/5 with interval ends such as 0.5 - 0.1."""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorLaw:
-    """An estimate with finitely many values, and the target that it should hit.
+    """An estimate with finitely many values, and its target.
 
     >>> law = ErrorLaw(np.array([0.0, 0.5, 1.0]), np.array([0.25, 0.5, 0.25]), target=0.5)
     >>> law.mean_error(), law.within(0.1), law.error_quantile(0.9)
@@ -46,12 +46,8 @@ class ErrorLaw:
         """E|A - d|."""
         return float(self.probabilities @ np.abs(self.values - self.target))
 
-    def mean_squared_error(self) -> float:
-        """E(A - d)^2."""
-        return float(self.probabilities @ (self.values - self.target) ** 2)
-
     def probability(self, low: float, high: float) -> float:
-        """P(low <= A <= high), ends included; rounding in the ends is forgiven in favour of membership."""
+        """P(low <= A <= high), ends included; a value within rounding of an end counts as inside."""
         inside = (self.values >= low - _SLACK) & (self.values <= high + _SLACK)
         return float(self.probabilities[inside].sum())
 

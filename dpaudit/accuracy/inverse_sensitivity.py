@@ -1,8 +1,8 @@
-"""Accuracy of the inverse sensitivity mechanism for a quantile (theory R16 to R18; Asi and Duchi 2020).
+"""Accuracy of the inverse sensitivity mechanism for a quantile (docs/theory.md R16 to R18; Asi and Duchi 2020).
 
 The density at t is proportional to exp(-epsilon len(t)/2) on [a, b], where len^rho(t) is the least number of records to
-replace until the r-th order statistic lies within rho of t. The slides announce an accuracy page and leave it empty;
-the bounds here are derived. ``epsilon`` is the budget of this one release.
+replace until the r-th order statistic lies within rho of t. The slides announce accuracy bounds but give none; those here are
+derived in docs/theory.md R18. ``epsilon`` is the budget of one release.
 """
 
 from __future__ import annotations
@@ -14,21 +14,30 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from dpaudit._util.validation import array_within, check_finite, check_interval
 from dpaudit.accuracy.bound import Bound, Sense, Variant
 from dpaudit.accuracy.conditions import Real, check, plain
 from dpaudit.accuracy.data_law import UNIFORM, DataLaw
 from dpaudit.accuracy.mean_error import excess_over, excess_under
 from dpaudit.accuracy.order_statistics import as_fraction, mean_above, mean_below, rank
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import array_within, check_finite, check_interval
 
 
 def length_tail(length: ArrayLike, rho: ArrayLike, epsilon: ArrayLike, low: float = 0.0, high: float = 1.0) -> Any:
-    """Upper bound (b - a) exp(-epsilon K/2)/min(rho, b - a) on P(len^rho(M) >= K), for any data (theory R18).
+    """Upper bound (b - a) exp(-epsilon K/2)/min(rho, b - a) on P(len^rho(M) >= K), for any data (docs/theory.md R18).
 
     Numerator: the weight where len >= K is at most (b - a) exp(-epsilon K/2). Denominator: the plateau [x_(r) - rho,
     x_(r) + rho] has weight one, and at least min(rho, b - a) of it lies in [a, b].
 
+    Parameters
+    ----------
+    length, rho, epsilon : array_like
+        Number K of records, smoothing radius, budget of this release.
+    low, high : float
+        Range [a, b].
+
+    Examples
+    --------
     >>> round(length_tail(108, 0.035, 1 / 9), 6)
     0.070821
     """
@@ -40,9 +49,21 @@ def length_tail(length: ArrayLike, rho: ArrayLike, epsilon: ArrayLike, low: floa
 
 
 def reach(data: ArrayLike, r: int, length: int, low: float = 0.0, high: float = 1.0) -> float:
-    """omega(K) = max(x_(r+K) - x_(r), x_(r) - x_(r-K)), with a and b beyond the ends: how far K replacements move
-    x_(r).
+    """Largest distance omega(K) = max(x_(r+K) - x_(r), x_(r) - x_(r-K)) by which K replacements move x_(r).
 
+    Ranks beyond the ends stand for a and b.
+
+    Parameters
+    ----------
+    data : array_like
+        The records.
+    r, length : int
+        Rank of the order statistic, number K of replaced records.
+    low, high : float
+        Range [a, b].
+
+    Examples
+    --------
     >>> round(reach([0.1, 0.2, 0.35, 0.5, 0.9], 3, 1), 12)
     0.15
     """
@@ -62,6 +83,17 @@ def error_quantile(
 
     K is the least length with :func:`length_tail` <= beta; len^rho(M) <= K - 1 puts M within rho of [x_(r-K+1),
     x_(r+K-1)].
+
+    Parameters
+    ----------
+    data : array_like
+        The records.
+    r : int
+        Rank of the order statistic.
+    epsilon, rho, beta : float
+        Budget of this release, smoothing radius, probability of a larger error.
+    low, high : float
+        Range [a, b].
     """
     check(epsilon=epsilon, rho=rho, beta=beta)
     needed = 2.0 / epsilon * np.log((high - low) / (min(rho, high - low) * beta))
@@ -79,13 +111,26 @@ def mean_error(
     low: float | None = None,
     high: float | None = None,
 ) -> tuple[float, int, float]:
-    """Upper bound on E|M - d| over n independent records, optimised over K (and rho): (value, K, rho), theory R18.
+    """Upper bound on E|M - d| over n independent records, optimised over K (and rho): (value, K, rho), docs/theory.md R18.
 
         E|M - d| <= E(X_(r+K-1) - d)_+ + E(d - X_(r-K+1))_+ + rho + min(1, t(K, rho)) max(d - a, b - d),
 
     t being :func:`length_tail`; ranks beyond the data stand for a and b. For given K the best rho balances rho against
     c/rho, c = (b - a) max(d - a, b - d) exp(-epsilon K/2), so rho = sqrt(c).
 
+    Parameters
+    ----------
+    n, quantile, epsilon
+        Number of records, level of the quantile, and budget of this release.
+    rho : float, optional
+        Smoothing radius; by default the best one.
+    law : DataLaw
+        Distribution of one record.
+    low, high : float, optional
+        Range [a, b]; by default that of the law.
+
+    Examples
+    --------
     >>> value, length, rho = mean_error(n=1000, quantile=0.5, epsilon=1 / 9)
     >>> round(value, 4), length, round(rho, 3)
     (0.2842, 107, 0.036)
@@ -97,7 +142,7 @@ def mean_error(
     lengths = np.arange(1, n + 1)
     log_c = np.log(span * worst) - 0.5 * epsilon * lengths
     if rho is None:
-        # Every rho gives a valid bound; the floor keeps it from vanishing in floating point.
+        # Every rho gives a valid bound; the lower limit keeps it from underflowing.
         widths = np.clip(np.exp(0.5 * log_c), 1e-12 * span, span)
     else:
         check(rho=rho)
@@ -118,7 +163,7 @@ def _spread(d: float, r: int, n: int, lengths: Any) -> Real:
 def _search(
     law: DataLaw, d: float, r: int, n: int, lengths: Any, noise: Real, low: float, high: float
 ) -> tuple[int, Real]:
-    """Minimise over K with few integrals: a ladder over K, then ever finer around its best rung."""
+    """Minimise over K with few integrals: over a coarse grid of K, then over finer grids around the best."""
     total = np.full(lengths.size, np.inf)
 
     def evaluate(places: Any) -> int:
@@ -139,7 +184,21 @@ def _search(
 def mean_error_bound(
     *, n: int, quantile: float | Fraction, epsilon: float, rho: float | None = None, law: DataLaw = UNIFORM
 ) -> Bound:
-    """:func:`mean_error` as a value object."""
+    """Return :func:`mean_error` as a :class:`Bound`.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    quantile : float or Fraction
+        Level of the quantile.
+    epsilon : float
+        Budget of this release.
+    rho : float, optional
+        Smoothing radius.
+    law : DataLaw
+        Distribution of one record.
+    """
     value, length, width = mean_error(n=n, quantile=quantile, epsilon=epsilon, rho=rho, law=law)
     d = law.quantile(quantile)
     return Bound(
@@ -157,8 +216,17 @@ def two_point_lower(gap: ArrayLike, changes: ArrayLike, epsilon: ArrayLike) -> A
     """Return Delta/(1 + exp(k epsilon)): no epsilon-private mechanism has mean error below it on both of two data sets.
 
     x and x' differ in k records and |f(x) - f(x')| = Delta. E_x'|M - f(x')| >= exp(-k epsilon) E_x|M - f(x')| >=
-    exp(-k epsilon) (Delta - E_x|M - f(x)|), so both errors below the value would contradict each other (theory R18).
+    exp(-k epsilon) (Delta - E_x|M - f(x)|), so both errors below the value would contradict each other (docs/theory.md R18).
 
+    Parameters
+    ----------
+    gap, changes : array_like
+        Distance Delta of the two true values, number k of records in which the data sets differ.
+    epsilon : array_like
+        Privacy budget.
+
+    Examples
+    --------
     >>> round(two_point_lower(1.0, 1, 1.0), 10)
     0.2689414214
     """

@@ -1,7 +1,7 @@
-"""Mean error of private quantiles (slides, "Analyse de precision" 3/5 to 5/5; theory R13 to R15).
+"""Mean error of private quantiles (slides, "Analyse de precision" 3/5 to 5/5; docs/theory.md R13 to R15).
 
-HistogramMethod as in :mod:`dpaudit.accuracy.deciles`, on n independent records, with steps = ceil(1.5 n/log n) unless
-told otherwise. A run that finds nothing returns b.
+HistogramMethod as in :mod:`dpaudit.accuracy.deciles`, on n independent records; the default is steps = ceil(1.5 n/log n). A
+run that finds nothing returns b.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import special
 
+from dpaudit._util.validation import check_choice
 from dpaudit.accuracy.above_threshold import improved_alpha, panels
 from dpaudit.accuracy.bound import Bound, Sense, Variant
 from dpaudit.accuracy.conditions import Real, check, plain
 from dpaudit.accuracy.data_law import DataLaw
 from dpaudit.accuracy.deciles import DECILES, centre, histogram_alpha, sharp_ranks
 from dpaudit.accuracy.order_statistics import above, as_fraction, below, mean_above, mean_below
-from dpaudit.validation import check_choice
 
 PRINTED_VARIANTS = (Variant.PRINTED, Variant.ALPHA_REPAIRED)
 CORRECTED_VARIANTS = (Variant.CORRECTED_72, Variant.CORRECTED_36, Variant.MONOTONE_NOISE)
 
 
 def slides_steps(n: ArrayLike) -> Any:
-    """Steps = ceil(1.5 n/log n): the slides' 1.5 n/log n is no whole number (theory R6).
+    """Default number of steps, ceil(1.5 n/log n): the slides' 1.5 n/log n is not a whole number (docs/theory.md R6).
 
     >>> slides_steps(1000)
     218
@@ -39,18 +39,24 @@ def slides_steps(n: ArrayLike) -> Any:
 
 
 def slides_beta(n: ArrayLike) -> Any:
-    """Beta = 1/(sqrt(n) log n), the choice of the corollary; below one from n = 3 on."""
+    """The corollary's choice beta = 1/(sqrt(n) log n), which is below one from n = 3 on."""
     check(n_closed=n)
     size = np.asarray(n, float)
     return plain(1.0 / (np.sqrt(size) * np.log(size)))
 
 
 def slides_alpha(n: ArrayLike, epsilon: ArrayLike, beta: ArrayLike | None = None) -> Any:
-    """Return the slides' alpha: 8 log(3 n sqrt n)/epsilon, or with a ``beta`` of one's own 8 log(3n/(beta log
-    n))/epsilon.
+    """Return the slides' alpha: 8 log(3 n sqrt n)/epsilon, or 8 log(3n/(beta log n))/epsilon if ``beta`` is given.
 
     Both are 8 log(2k/beta)/epsilon at k = 1.5 n/log n; the first has beta = 1/(sqrt(n) log n) built in, and theorem
-    3/5 uses it although its beta is free (theory R13).
+    3/5 uses it although its beta is free (docs/theory.md R13).
+
+    Parameters
+    ----------
+    n, epsilon : array_like
+        Number of records, privacy budget.
+    beta : array_like, optional
+        Failure probability.
     """
     check(n_slides=n, epsilon=epsilon)
     size = np.asarray(n, float)
@@ -67,8 +73,21 @@ def printed_mean_error(
 
     With r = ceil(q n + alpha) and s = floor(q n - alpha), its two integrals are E min(X_(r) - d, d)_+ and E(d -
     X_(s))_+, in closed form (I_x is read as 1 beyond x = 1). ``alpha-repaired`` takes the alpha that the proof needs
-    for a free beta. Both forget that each call has epsilon/9, and are false for large n (theory R13).
+    for a free beta. Both ignore that each call has epsilon/9, and are false for large n (docs/theory.md R13).
 
+    Parameters
+    ----------
+    n : array_like
+        Number of records.
+    quantile : float or Fraction
+        Level of the quantile.
+    epsilon, beta : array_like
+        Privacy budget, failure probability.
+    variant : Variant
+        The form of the theorem.
+
+    Examples
+    --------
     >>> round(printed_mean_error(10**7, 0.5, 1.538742265e-4, 0.01, Variant.ALPHA_REPAIRED), 6)
     0.213001
     """
@@ -90,7 +109,21 @@ def printed_mean_error(
 def printed_mean_error_bound(
     *, n: int, quantile: float | Fraction, epsilon: float, beta: float | None = None, variant: Variant = Variant.PRINTED
 ) -> Bound:
-    """:func:`printed_mean_error` with its hypotheses; without ``beta`` the corollary 4/5."""
+    """:func:`printed_mean_error` with its hypotheses; without ``beta`` the corollary 4/5.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    quantile : float or Fraction
+        Level of the quantile.
+    epsilon : float
+        Privacy budget.
+    beta : float, optional
+        Failure probability.
+    variant : Variant
+        The form of the theorem.
+    """
     corollary = beta is None
     chosen = float(slides_beta(n)) if beta is None else beta
     value = float(printed_mean_error(n, quantile, epsilon, chosen, variant))
@@ -111,11 +144,22 @@ def printed_mean_error_bound(
 
 
 def printed_closed_form(n: ArrayLike, quantile: float | Fraction, epsilon: ArrayLike) -> Any:
-    """Right-hand side of the slides' closed form 5/5. False twice over (theory R14).
+    """Right-hand side of the slides' closed form 5/5, which is false for two reasons (docs/theory.md R14).
 
     2 alpha/n = (16/(n epsilon)) (log 3 + 1.5 log n) was split into the product (16/epsilon) log(3) log(n)/n, which is
-    too small by a factor of about 1.4 to 1.5, and epsilon/9 is forgotten.
+    too small by a factor of about 1.4 to 1.5, and it ignores that each call has epsilon/9.
 
+    Parameters
+    ----------
+    n : array_like
+        Number of records.
+    quantile : float or Fraction
+        Level of the quantile.
+    epsilon : array_like
+        Privacy budget.
+
+    Examples
+    --------
     >>> round(printed_closed_form(10**6, 0.5, 0.0019), 12)
     0.13043822001
     """
@@ -132,7 +176,17 @@ def printed_closed_form(n: ArrayLike, quantile: float | Fraction, epsilon: Array
 
 
 def printed_closed_form_bound(*, n: int, quantile: float | Fraction, epsilon: float) -> Bound:
-    """:func:`printed_closed_form` with its hypothesis alpha <= n/10."""
+    """:func:`printed_closed_form` with its hypothesis alpha <= n/10.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    quantile : float or Fraction
+        Level of the quantile.
+    epsilon : float
+        Privacy budget.
+    """
     value, needed = float(printed_closed_form(n, quantile, epsilon)), float(slides_alpha(n, epsilon))
     unmet = _alpha_hypothesis(needed, n)
     return _mean_bound(
@@ -150,7 +204,7 @@ def corrected_mean_error(
     variant: Variant = Variant.CORRECTED_36,
     releases: int = DECILES,
 ) -> Any:
-    """Upper bound on E|A - d| for uniform records, any steps and beta, no condition on n (theory R13).
+    """Upper bound on E|A - d| for uniform records, any steps and beta, no condition on n (docs/theory.md R13).
 
         E|A - d| <= E(X_(r_+) - d)_+ + E(d - X_(r_-))_+ + 1/k + beta max(d + 1/k, 1 - d)
 
@@ -158,6 +212,15 @@ def corrected_mean_error(
     (:func:`dpaudit.accuracy.deciles.sharp_ranks`), so (A - d)_+ <= (X_(r_+) - d)_+ and (d - A)_+ <= (d - X_(r_-))_+ +
     1/k; otherwise |A - d| is at most max(d + 1/k, 1 - d). A rank above n stands for b, one below 1 for a. QED
 
+    Parameters
+    ----------
+    n, steps, quantile, epsilon, beta, releases
+        As for :func:`dpaudit.accuracy.deciles.within`.
+    variant : Variant
+        One of ``CORRECTED_VARIANTS``.
+
+    Examples
+    --------
     >>> round(corrected_mean_error(n=10_000, steps=1629, quantile=0.5, epsilon=1.0, beta=slides_beta(10_000)), 12)
     0.100647459144
     """
@@ -180,11 +243,13 @@ def corrected_closed_form(
     variant: Variant = Variant.CORRECTED_36,
     releases: int = DECILES,
 ) -> Any:
-    """sqrt(pi/(2n)) + 2 (alpha + 1)/n + 1/k + beta max(d + 1/k, 1 - d), an upper bound on E|A - d| (theory R14).
+    """sqrt(pi/(2n)) + 2 (alpha + 1)/n + 1/k + beta max(d + 1/k, 1 - d), an upper bound on E|A - d| (docs/theory.md R14).
 
     Proof from :func:`corrected_mean_error`: P(X_(r) > d + t) = P(Bin(n, d + t) < r) <= exp(-2n (d + t - r/n)^2) beyond
     r/n (Hoeffding), hence E(X_(r_+) - d)_+ <= (alpha + 1)/n + int_0^inf exp(-2 n u^2) du = (alpha + 1)/n +
     sqrt(pi/(8n)); the same below; add. QED
+
+    The parameters are those of :func:`corrected_mean_error`.
 
     >>> beta = slides_beta(10_000)
     >>> round(corrected_closed_form(n=10_000, steps=1629, quantile=0.5, epsilon=1.0, beta=beta), 12)
@@ -211,11 +276,22 @@ def corrected_mean_error_for_law(
     low: float | None = None,
     high: float | None = None,
 ) -> float:
-    """:func:`corrected_mean_error` for any continuous law on [a, b] with a <= d <= b (records outside are harmless).
+    """Evaluate :func:`corrected_mean_error` for any continuous law and a range [a, b] with a <= d <= b.
 
-    E(min(X_(r_+), b) - d)_+ = int_d^b P(X_(r_+) > t) dt with P(X_(r) > t) = 1 - I_{F(t)}(r, n - r + 1), by
-    Gauss-Legendre on panels that end at quantiles of X_(r).
+    Records outside [a, b] are allowed. E(min(X_(r_+), b) - d)_+ = int_d^b P(X_(r_+) > t) dt with P(X_(r) > t) = 1 -
+    I_{F(t)}(r, n - r + 1), by Gauss-Legendre on panels that end at quantiles of X_(r).
 
+    Parameters
+    ----------
+    n, steps, quantile, epsilon, beta, variant, releases
+        As for :func:`corrected_mean_error`.
+    law : DataLaw
+        Distribution of one record.
+    low, high : float, optional
+        Range [a, b]; by default that of the law.
+
+    Examples
+    --------
     >>> from dpaudit.accuracy.data_law import UNIFORM
     >>> options = dict(n=500, steps=60, quantile=0.5, epsilon=10.0, beta=0.01)
     >>> general = corrected_mean_error_for_law(**options, law=UNIFORM)
@@ -231,7 +307,19 @@ def corrected_mean_error_for_law(
 
 
 def excess_over(law: DataLaw, d: float, r: int, n: int, high: float) -> float:
-    """E(min(X_(r), high) - d)_+ for records of any continuous law."""
+    """E(min(X_(r), high) - d)_+ for records of any continuous law.
+
+    Parameters
+    ----------
+    law : DataLaw
+        Distribution of one record.
+    d : float
+        The true quantile.
+    r, n : int
+        Rank of the order statistic, number of records.
+    high : float
+        Upper end of the range.
+    """
     if r > n or r < 1:
         return high - d if r > n else 0.0
     nodes, weights = panels(_breaks(law, d, high, r, n), math.inf)
@@ -239,7 +327,19 @@ def excess_over(law: DataLaw, d: float, r: int, n: int, high: float) -> float:
 
 
 def excess_under(law: DataLaw, d: float, r: int, n: int, low: float) -> float:
-    """E(d - max(X_(r), low))_+ for records of any continuous law."""
+    """E(d - max(X_(r), low))_+ for records of any continuous law.
+
+    Parameters
+    ----------
+    law : DataLaw
+        Distribution of one record.
+    d : float
+        The true quantile.
+    r, n : int
+        Rank of the order statistic, number of records.
+    low : float
+        Lower end of the range.
+    """
     if r > n or r < 1:
         return d - low if r < 1 else 0.0
     nodes, weights = panels(_breaks(law, low, d, r, n), math.inf)
@@ -247,7 +347,7 @@ def excess_under(law: DataLaw, d: float, r: int, n: int, low: float) -> float:
 
 
 def _breaks(law: DataLaw, start: float, stop: float, r: int, n: int) -> Real:
-    """Panel ends: 16 equal parts, and the places where the law of X_(r) turns from 0 to 1."""
+    """Return panel ends: 16 equal parts, and quantiles of X_(r), where its distribution function rises from 0 to 1."""
     tails = 10.0 ** -np.arange(1.0, 17.0)
     levels = np.concatenate([tails, [0.2, 0.35, 0.5, 0.65, 0.8], 1.0 - tails[:15]])
     points = special.betaincinv(float(r), n - r + 1.0, levels)
@@ -267,9 +367,21 @@ def _breaks(law: DataLaw, start: float, stop: float, r: int, n: int) -> Real:
 def best_beta(
     objective: Callable[[Real], Any], low: float = 1e-12, high: float = 0.4, points: int = 121, rounds: int = 4
 ) -> tuple[float, float]:
-    """Minimise a bound over beta: (beta, value). Every beta gives a valid bound, so no accuracy of the search is
-    assumed.
+    """Minimise a bound over beta, and return (beta, value). Every beta gives a valid bound, so the search may be coarse.
 
+    Parameters
+    ----------
+    objective : callable
+        The bound as a function of an array of betas.
+    low, high : float
+        Smallest and largest beta.
+    points : int
+        Number of betas of one round.
+    rounds : int
+        Number of rounds, each around the best beta so far.
+
+    Examples
+    --------
     >>> bound = lambda beta: corrected_mean_error(n=200, steps=56, quantile=0.5, epsilon=20.0, beta=beta)
     >>> round(best_beta(bound)[1], 4)
     0.1574
@@ -296,7 +408,19 @@ def corrected_mean_error_bound(
     variant: Variant = Variant.CORRECTED_36,
     closed: bool = False,
 ) -> Bound:
-    """Corrected theorem (``closed``: closed form) as a value object; without ``beta`` the best one is taken."""
+    """Return the corrected theorem as a :class:`Bound`.
+
+    Parameters
+    ----------
+    n, quantile, epsilon, variant
+        As for :func:`corrected_mean_error`.
+    steps : int, optional
+        Number of bins; by default :func:`slides_steps`.
+    beta : float, optional
+        Failure probability; by default the best one.
+    closed : bool
+        Use :func:`corrected_closed_form`.
+    """
     k = int(slides_steps(n)) if steps is None else steps
     form = corrected_closed_form if closed else corrected_mean_error
 
@@ -315,7 +439,7 @@ def corrected_mean_error_bound(
 
 
 def _allowed(steps: ArrayLike, beta: ArrayLike, epsilon: ArrayLike, variant: Variant, releases: int) -> Any:
-    """Alpha of the variant; ``monotone-noise`` is Lap(2/epsilon) on threshold and queries alike (theory R5)."""
+    """Return alpha of the variant; ``monotone-noise`` is Lap(2/epsilon) on both threshold and queries (docs/theory.md R5)."""
     if variant is Variant.MONOTONE_NOISE:
         return improved_alpha(steps, beta, np.asarray(epsilon, float) / releases)
     return histogram_alpha(steps, beta, epsilon, variant, releases)

@@ -1,4 +1,4 @@
-"""Noise: tails and mean errors of what mechanisms add (theory R19, R24; specification of bounded noise and weights)."""
+"""Tails and mean errors of noise distributions (docs/theory.md R19, R24; bounded noise and importance weights)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,22 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special
 
+from dpaudit._util.validation import check_choice, check_count, check_non_negative, check_open_unit, check_positive
 from dpaudit.accuracy.conditions import Real, check, plain
-from dpaudit.validation import check_choice, check_count, check_non_negative, check_open_unit, check_positive
 
 
 def laplace_tail(x: ArrayLike, scale: ArrayLike, draws: int = 1) -> Any:
     """P(max of ``draws`` |Lap(scale)| > x) = 1 - (1 - exp(-x/scale))^draws, exact.
 
+    Parameters
+    ----------
+    x, scale : array_like
+        Size of the error, scale of the noise.
+    draws : int
+        Number of independent draws.
+
+    Examples
+    --------
     >>> round(laplace_tail(3.0, 1.0), 12)
     0.049787068368
     """
@@ -28,7 +37,15 @@ def laplace_tail(x: ArrayLike, scale: ArrayLike, draws: int = 1) -> Any:
 
 
 def laplace_tail_inverse(beta: ArrayLike, scale: ArrayLike, draws: int = 1) -> Any:
-    """Error that the largest of ``draws`` Laplace noises exceeds with probability exactly ``beta``."""
+    """Error that the largest of ``draws`` Laplace noises exceeds with probability exactly ``beta``.
+
+    Parameters
+    ----------
+    beta, scale : array_like
+        Probability of a larger error, scale of the noise.
+    draws : int
+        Number of independent draws.
+    """
     check(beta=beta, scale=scale)
     return plain(-np.asarray(scale, float) * np.log(_each_of(np.asarray(beta, float), draws)))
 
@@ -37,8 +54,17 @@ def gaussian_tail(x: ArrayLike, scale: ArrayLike, draws: int = 1) -> Any:
     """P(max of ``draws`` |N(0, scale^2)| > x) = 1 - erf(x/(scale sqrt 2))^draws, exact.
 
     The notes print the distribution function with erf((x - mu)/rho): the sqrt 2 is missing, and the sampler that
-    follows from it has variance rho^2/2 (theory R19).
+    follows from it has variance rho^2/2 (docs/theory.md R19).
 
+    Parameters
+    ----------
+    x, scale : array_like
+        Size of the error, standard deviation of the noise.
+    draws : int
+        Number of independent draws.
+
+    Examples
+    --------
     >>> round(gaussian_tail(1.959963984540054, 1.0), 12)
     0.05
     """
@@ -51,6 +77,15 @@ def gaussian_tail(x: ArrayLike, scale: ArrayLike, draws: int = 1) -> Any:
 def gaussian_tail_inverse(beta: ArrayLike, scale: ArrayLike, draws: int = 1) -> Any:
     """Error that the largest of ``draws`` Gaussian noises exceeds with probability exactly ``beta``.
 
+    Parameters
+    ----------
+    beta, scale : array_like
+        Probability of a larger error, standard deviation of the noise.
+    draws : int
+        Number of independent draws.
+
+    Examples
+    --------
     >>> round(gaussian_tail_inverse(0.05, 42.247, 100), 1)
     146.8
     """
@@ -72,13 +107,26 @@ def _each_of(beta: Real, draws: int) -> Real:
 def naive_median_error(
     epsilon: ArrayLike, *, median: ArrayLike | None = None, averaged: bool = False, clipped: bool = False
 ) -> Any:
-    """E|M - med| of the median plus Laplace noise, data in [0, 1] (slides, "L'echec de la methode naive"; theory R24).
+    """E|M - med| of the median plus Laplace noise, data in [0, 1] (slides, "L'echec de la methode naive"; docs/theory.md R24).
 
     1/epsilon as printed for an order statistic (sensitivity 1); 1/(2 epsilon) for even n with the two middle records
     ``averaged`` (sensitivity 1/2). ``clipped`` to [0, 1], which costs no privacy: with noise scale s the error is
     s (1 - exp(-m/s)/2 - exp(-(1-m)/s)/2) at the true ``median`` m, since E min(|Lap|, c) on one side is (s/2)(1 -
     exp(-c/s)).
 
+    Parameters
+    ----------
+    epsilon : array_like
+        Privacy budget.
+    median : array_like, optional
+        The true median, used if ``clipped``; 1/2 by default.
+    averaged : bool
+        The median of an even number of records is the mean of the middle two.
+    clipped : bool
+        The output is clipped to [0, 1].
+
+    Examples
+    --------
     >>> naive_median_error(1.0), round(naive_median_error(1.0, median=0.5, clipped=True), 5)
     (1.0, 0.39347)
     """
@@ -102,12 +150,11 @@ def _legendre() -> tuple[Real, Real]:
 
 @dataclass(frozen=True, slots=True)
 class BoundedNoise:
-    """Noise with density proportional to exp(-g(x/R)) on (-R, R), Dagan and Kur 2022; reconstructed, not transcribed.
+    """Noise with density proportional to exp(-g(x/R)) on (-R, R), reconstructed from Dagan and Kur 2022.
 
     ``family`` "DE" is g(x) = exp(1/(1 - x^2)), "p1" and "p2" are g(x) = (1 - x^2)^-p. The error is below R with
-    probability one. The notes quote R = O(M sqrt(k log(1/delta))/epsilon) without a constant: there is nothing to
-    compute from that, and the constant depends on k and delta (from 25 down to 4.5 at usual values), so none is
-    offered here.
+    probability one. The notes quote R = O(M sqrt(k log(1/delta))/epsilon) without a constant. The constant depends on k and
+    delta (from 25 down to 4.5 at usual values), so R is not computed here.
 
     >>> noise = BoundedNoise("DE", 64.0)
     >>> round(noise.standard_deviation / 64.0, 9), round(noise.tail(64.0), 12)
@@ -146,19 +193,6 @@ class BoundedNoise:
         x, w = self._weights()
         return self.radius * 2.0 * float(w @ x)
 
-    @property
-    def fisher_information(self) -> float:
-        """E g'(x)^2 at unit radius: for many queries R is about sqrt(I) times the Gaussian standard deviation."""
-        x, w = self._weights()
-        x, w = x[w > 0.0], w[w > 0.0]  # beyond, the slope overflows and the density is zero
-        gap = 1.0 - x * x
-        if self.family == "DE":
-            slope = 2.0 * x / gap**2 * self._exponent(x)
-        else:
-            p = _SHAPES[self.family]
-            slope = 2.0 * p * x * gap ** (-p - 1.0)
-        return 2.0 * float(w @ slope**2)
-
     def tail(self, x: float) -> float:
         """P(|noise| > x)."""
         check_non_negative(x=x)
@@ -171,8 +205,7 @@ class BoundedNoise:
         return part / whole
 
     def single_query_delta(self, epsilon: float, sensitivity: float = 1.0) -> float:
-        """Exact delta at ``epsilon`` for one query: F(t) - e^epsilon F(t - s), at the root of g(t - s) - g(t) =
-        epsilon.
+        """Exact delta at ``epsilon`` for one query: F(t) - e^epsilon F(t - s), at the root of g(t - s) - g(t) = epsilon.
 
         g is convex, so the privacy loss of (f, f shifted by s = sensitivity/R) is monotone, and the best event is a
         half line. Below -1 + s the loss is infinite.
@@ -198,8 +231,17 @@ class BoundedNoise:
 
 
 def truncated_laplace_radius(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """Half width (M/epsilon) log(1 + (e^epsilon - 1)/(2 delta)) of the truncated Laplace noise: better for one query.
+    """Half width (M/epsilon) log(1 + (e^epsilon - 1)/(2 delta)) of truncated Laplace noise, the better one for one query.
 
+    Parameters
+    ----------
+    epsilon : float
+        Privacy budget.
+    delta, sensitivity : float
+        The delta of (epsilon, delta)-DP, sensitivity of the query.
+
+    Examples
+    --------
     >>> round(truncated_laplace_radius(1.0, 1e-5), 3)
     11.361
     """
@@ -214,6 +256,13 @@ def importance_sensitivity(records: ArrayLike, dimension: ArrayLike, regularisat
     Reconstructed: the objective is lambda-strongly convex, replacing one record of [0, 1]^d changes its gradient by at
     most sqrt(d)/N_D.
 
+    Parameters
+    ----------
+    records, dimension, regularisation : array_like
+        Number N_D of private records, number d of features, the parameter lambda.
+
+    Examples
+    --------
     >>> round(importance_sensitivity(4, 3, 0.1), 10)
     4.3301270189
     """
@@ -222,15 +271,8 @@ def importance_sensitivity(records: ArrayLike, dimension: ArrayLike, regularisat
     return plain(np.sqrt(d) / (np.asarray(records, float) * np.asarray(regularisation, float)))
 
 
-def importance_norm_tail(x: ArrayLike, dimension: ArrayLike, scale: ArrayLike) -> Any:
-    """P(||z|| > x) for noise of density proportional to exp(-||z||/scale), scale = S/epsilon: a Gamma(d, scale) tail."""
-    check(x=x, dimension=dimension, scale=scale)
-    return plain(special.gammaincc(np.asarray(dimension, float), np.asarray(x, float) / np.asarray(scale, float)))
-
-
 def importance_noise_variance(gradient: ArrayLike, scale: float) -> float:
-    """Delta-method variance (d + 1) (S/epsilon)^2 ||Cov_w(b, x)||^2 of a weighted mean: an approximation for small
-    noise.
+    """Delta-method variance (d + 1) (S/epsilon)^2 ||Cov_w(b, x)||^2 of a weighted mean, for small noise.
 
     Each coordinate of z has variance E||z||^2/d = (d + 1) (S/epsilon)^2, and the gradient of the weighted mean of b in
     the coefficients is Cov_w(b, x).
@@ -247,8 +289,8 @@ def importance_mean_error(dimension: ArrayLike, scale: ArrayLike) -> Any:
     """Upper bound min(1, sqrt(d)/4 * d S/epsilon) on the mean error that the noise adds to a mean of b in [0, 1].
 
     The gradient Cov_w(b, x) has entries of size at most 1/4 wherever it is taken (b and x lie in [0, 1]), so by the
-    mean value theorem the change is at most (sqrt(d)/4) ||z||, and E||z|| = d S/epsilon. Regularisation bias is not
-    noise, and not included.
+    mean value theorem the change is at most (sqrt(d)/4) ||z||, and E||z|| = d S/epsilon. The bias of the regularisation is not
+    included.
 
     >>> round(importance_mean_error(3, 0.05), 6)
     0.064952

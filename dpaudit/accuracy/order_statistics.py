@@ -1,4 +1,4 @@
-"""Order statistics: ranks in exact integers, Beta tails, mean errors in closed form (theory R8, R13).
+"""Order statistics: ranks in exact integers, Beta tails, mean errors in closed form (docs/theory.md R8, R13).
 
 For n independent uniform records X_(r) has the law Beta(r, n - r + 1), and P(X_(r) <= x) = I_x(r, n - r + 1) =
 P(Bin(n, x) >= r). For another continuous law F the record is F^{-1}(U), so that only the points move.
@@ -31,7 +31,7 @@ def as_fraction(quantile: float | Fraction) -> Fraction:
     near = Fraction(float(quantile)).limit_denominator(1_000_000)
     if abs(float(near) - float(quantile)) > 1e-15:
         raise InvalidArgument(
-            f"quantile={quantile!r} is no fraction with a small denominator; pass a fractions.Fraction."
+            f"quantile={quantile!r} is not a fraction with a small denominator; pass a fractions.Fraction."
         )
     return near
 
@@ -43,7 +43,7 @@ def decile(i: int) -> Fraction:
 
 
 def rank(n: ArrayLike, quantile: float | Fraction) -> Any:
-    """Rank ceil(q n) of the empirical quantile, computed in integers (theory R8).
+    """Rank ceil(q n) of the empirical quantile, computed in integers (docs/theory.md R8).
 
     >>> rank(95, 0.3), rank([10, 100, 1000], 0.1).tolist()
     (29, [1, 10, 100])
@@ -54,7 +54,13 @@ def rank(n: ArrayLike, quantile: float | Fraction) -> Any:
 
 
 def binomial_at_most(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Real:
-    """P(Bin(n, p) <= floor(k)); 0 below zero and 1 from n on."""
+    """P(Bin(n, p) <= floor(k)); 0 below zero and 1 from n on.
+
+    Parameters
+    ----------
+    k, n, p : array_like
+        Largest number of successes, number of trials, probability of success.
+    """
     k_whole, n_real, p_real = np.broadcast_arrays(
         np.floor(np.asarray(k, float)), np.asarray(n, float), np.asarray(p, float)
     )
@@ -65,7 +71,13 @@ def binomial_at_most(k: ArrayLike, n: ArrayLike, p: ArrayLike) -> Real:
 
 
 def below(x: ArrayLike, r: ArrayLike, n: ArrayLike) -> Real:
-    """P(X_(r) < x) = I_x(r, n - r + 1) for uniform records; X_(r) is minus infinity for r < 1, infinity for r > n."""
+    """P(X_(r) < x) = I_x(r, n - r + 1) for uniform records; X_(r) is minus infinity for r < 1, infinity for r > n.
+
+    Parameters
+    ----------
+    x, r, n : array_like
+        Point of the unit interval, rank of the order statistic, number of records.
+    """
     x_real, r_real, n_real = np.broadcast_arrays(*(np.asarray(v, float) for v in (x, r, n)))
     inner = (r_real >= 1) & (r_real <= n_real)
     safe = np.where(inner, r_real, 1.0)
@@ -74,7 +86,13 @@ def below(x: ArrayLike, r: ArrayLike, n: ArrayLike) -> Real:
 
 
 def above(x: ArrayLike, r: ArrayLike, n: ArrayLike) -> Real:
-    """P(X_(r) > x), the complement of :func:`below` without cancellation."""
+    """P(X_(r) > x), the complement of :func:`below` without cancellation.
+
+    Parameters
+    ----------
+    x, r, n : array_like
+        Point of the unit interval, rank of the order statistic, number of records.
+    """
     x_real, r_real, n_real = np.broadcast_arrays(*(np.asarray(v, float) for v in (x, r, n)))
     inner = (r_real >= 1) & (r_real <= n_real)
     safe = np.where(inner, r_real, 1.0)
@@ -85,13 +103,20 @@ def above(x: ArrayLike, r: ArrayLike, n: ArrayLike) -> Real:
 def mean_above(d: ArrayLike, r: ArrayLike, n: ArrayLike) -> Any:
     """E(X_(r) - d)_+ for uniform records; 1 - d for a rank above n.
 
-    The closed form r/(n+1) (1 - I_d(r+1, n-r+1)) - d (1 - I_d(r, n-r+1)) of theory R13 cancels in the tail. Since
+    The closed form r/(n+1) (1 - I_d(r+1, n-r+1)) - d (1 - I_d(r, n-r+1)) of docs/theory.md R13 cancels in the tail. Since
     I_d(r, b) - I_d(r+1, b) = (1-d) C(n, r) d^r (1-d)^(n-r) with b = n-r+1, it equals
 
         (r/(n+1) - d) P(X_(r) > d) + r/(n+1) (1-d) P(Bin(n, d) = r),
 
     in which nothing cancels for r/(n+1) >= d, and only mildly below.
 
+    Parameters
+    ----------
+    d, r, n : array_like
+        Point of the unit interval, rank of the order statistic, number of records.
+
+    Examples
+    --------
     >>> round(mean_above(0.5, 550, 1000), 12)
     0.049454299175
     """
@@ -107,6 +132,13 @@ def mean_above(d: ArrayLike, r: ArrayLike, n: ArrayLike) -> Any:
 def mean_below(d: ArrayLike, r: ArrayLike, n: ArrayLike) -> Any:
     """E(d - X_(r))_+ for uniform records, by the reflection x -> 1 - x; d for a rank below 1.
 
+    Parameters
+    ----------
+    d, r, n : array_like
+        Point of the unit interval, rank of the order statistic, number of records.
+
+    Examples
+    --------
     >>> round(mean_below(0.5, 450, 1000), 12)
     0.050452520385
     """
@@ -115,8 +147,15 @@ def mean_below(d: ArrayLike, r: ArrayLike, n: ArrayLike) -> Any:
 
 
 def mean_absolute(d: ArrayLike, r: ArrayLike, n: ArrayLike) -> Any:
-    """E|X_(r) - d| for uniform records: the sampling error, which is there without any privacy.
+    """E|X_(r) - d| for uniform records: the sampling error of the quantile without privacy.
 
+    Parameters
+    ----------
+    d, r, n : array_like
+        Point of the unit interval, rank of the order statistic, number of records.
+
+    Examples
+    --------
     >>> round(mean_absolute(0.5, 500, 1000), 4)
     0.0126
     """
@@ -124,6 +163,6 @@ def mean_absolute(d: ArrayLike, r: ArrayLike, n: ArrayLike) -> Any:
 
 
 def _pmf(k: Real, n: Real, p: Real) -> Real:
-    from scipy import stats  # heavy, and not needed by most of the toolkit
+    from scipy import stats  # imported here: slow to load, and rarely needed
 
     return np.asarray(stats.binom.pmf(k, n, p), dtype=np.float64)

@@ -1,16 +1,18 @@
-"""Plots as SVG: bounds against truth, bounds over one parameter, and error against the number of records."""
+"""SVG plots: bounds against truth, bounds over one parameter, and error against the number of records."""
 
 from __future__ import annotations
 
+import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dpaudit._util.files import replace_file
 from dpaudit.accuracy.bound import Status
 from dpaudit.accuracy.comparison import ComparisonRow
 from dpaudit.accuracy.theorem import Theorem
-from dpaudit.accuracy.verification import Verification
+from dpaudit.accuracy.verification import TheoremVerification
 from dpaudit.errors import InvalidArgument, MissingDependency
 
 _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -18,7 +20,7 @@ _STATUS_COLOURS = {Status.HOLDS: "#0072b2", Status.VIOLATED: "#d55e00", Status.U
 
 
 def _figure(rows: int, columns: int) -> Any:
-    """An empty figure that needs no display, with text kept as text and no date inside: equal input, equal file."""
+    """Return an empty figure that needs no display, with text as text and no date, so that equal input gives equal files."""
     try:
         import matplotlib as mpl
         from matplotlib.figure import Figure
@@ -30,17 +32,17 @@ def _figure(rows: int, columns: int) -> Any:
 
 
 def _save(figure: Any, path: str | Path) -> None:
-    """Write to a neighbour first: a failed plot leaves no half-written file."""
+    """Write the figure as SVG, as a whole or not at all."""
     target = Path(path)
     if target.suffix.lower() != ".svg":
         raise InvalidArgument(f"plot={str(path)!r} must end in .svg.")
-    partial = target.with_name(target.name + ".partial")
-    figure.savefig(partial, format="svg", metadata={"Date": None})
-    partial.replace(target)
+    picture = io.BytesIO()
+    figure.savefig(picture, format="svg", metadata={"Date": None})
+    replace_file(target, picture.getvalue())
 
 
 def plot_comparison(rows: Sequence[ComparisonRow], path: str | Path) -> None:
-    """Error against n on log axes, one panel for each law, quantile and epsilon: exact, bound, and sampling error."""
+    """Plot error against n on log axes, one panel for each law, quantile and epsilon: exact, bound, and sampling error."""
     keys = list(dict.fromkeys((row.law, row.quantile, row.epsilon) for row in rows))
     columns = min(3, max(1, len(keys)))
     figure = _figure(math.ceil(len(keys) / columns), columns)
@@ -67,11 +69,11 @@ def plot_comparison(rows: Sequence[ComparisonRow], path: str | Path) -> None:
     _save(figure, path)
 
 
-def plot_verifications(results: Sequence[Verification], path: str | Path) -> None:
-    """Truth against bound, a point for each that was decided, a panel for each form; the diagonal is equality."""
+def plot_verifications(results: Sequence[TheoremVerification], path: str | Path) -> None:
+    """Plot truth against bound, a panel for each form and a point for each decided row; the diagonal is equality."""
     shown = [result for result in results if any(row.truth is not None for row in result.rows)]
     if not shown:
-        raise InvalidArgument("plot: there is nothing to draw, every bound was vacuous or did not apply.")
+        raise InvalidArgument("plot: there is nothing to draw; every bound was vacuous or did not apply.")
     columns = min(3, len(shown))
     figure = _figure(math.ceil(len(shown) / columns), columns)
     for number, result in enumerate(shown):
@@ -91,7 +93,21 @@ def plot_verifications(results: Sequence[Verification], path: str | Path) -> Non
 def plot_forms(
     theorem: Theorem, point: Mapping[str, Any], over: str, values: Sequence[float], path: str | Path
 ) -> None:
-    """All forms of a theorem as functions of one parameter, the others fixed at ``point``."""
+    """Plot all forms of a theorem as functions of one parameter.
+
+    Parameters
+    ----------
+    theorem : Theorem
+        The theorem.
+    point : mapping
+        Values of the other parameters.
+    over : str
+        The parameter to vary.
+    values : sequence of float
+        Its values.
+    path : str or Path
+        The SVG file to write.
+    """
     figure = _figure(1, 1)
     axes = figure.add_subplot()
     for form, colour in zip(theorem.forms, _COLOURS, strict=False):
@@ -108,5 +124,5 @@ def plot_forms(
 def _bound_or_none(bound: Callable[..., Any], point: Mapping[str, Any]) -> Any:
     try:
         return bound(**point)
-    except InvalidArgument:  # the sweep may leave the range of a form; that stretch stays empty
+    except InvalidArgument:  # outside the range of the form: no point there
         return None

@@ -1,4 +1,4 @@
-"""Randomised response (lecture notes, section 6.1): the variance of the estimate (theory R21).
+"""Randomised response (lecture notes, section 6.1): the variance of the estimate (docs/theory.md R21).
 
 Each person answers the truth with rate a and a fair coin otherwise, so q = P(answer 1) = a p + (1 - a)/2, and the
 estimate of p from Y ones among n answers is (Y/n - (1 - a)/2)/a. It is unbiased, and epsilon = log((1 + a)/(1 - a)).
@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit._util.validation import check_choice
 from dpaudit.accuracy.bound import Variant
 from dpaudit.accuracy.conditions import check, plain
 from dpaudit.accuracy.error_law import ErrorLaw
-from dpaudit.validation import check_choice
 
 VARIANTS = (Variant.PRINTED, Variant.CORRECTED, Variant.SHARP, Variant.EXACT)
 
@@ -31,7 +31,7 @@ def epsilon(truth_rate: ArrayLike) -> Any:
 
 
 def truth_rate(epsilon: ArrayLike) -> Any:
-    """A = tanh(epsilon/2)."""
+    """The rate of true answers a = tanh(epsilon/2) for which randomised response is epsilon-DP."""
     check(epsilon=epsilon)
     return plain(np.tanh(0.5 * np.asarray(epsilon, float)))
 
@@ -44,6 +44,17 @@ def variance(n: ArrayLike, truth_rate: ArrayLike, p: ArrayLike | None = None, va
     * ``exact``: q (1 - q)/(a^2 n), for persons drawn independently with rate p.
     * ``sharp``: (1 - a^2)/(4 a^2 n), given the true values: every answer has variance (1 - a^2)/4.
 
+    Parameters
+    ----------
+    n, truth_rate : array_like
+        Number of answers, rate a of true answers.
+    p : array_like, optional
+        Share of ones in the population.
+    variant : Variant
+        One of ``VARIANTS``.
+
+    Examples
+    --------
     >>> [round(variance(18, 0.5, 0.3, v), 6) for v in VARIANTS]
     [0.222222, 0.055556, 0.041667, 0.053333]
     """
@@ -65,6 +76,15 @@ def variance(n: ArrayLike, truth_rate: ArrayLike, p: ArrayLike | None = None, va
 def estimate_law(n: int, truth_rate: float, p: float) -> ErrorLaw:
     """Exact law of the estimate for independent persons: Y ~ Bin(n, q), mapped to (Y/n - (1 - a)/2)/a.
 
+    Parameters
+    ----------
+    n : int
+        Number of answers.
+    truth_rate, p : float
+        Rate a of true answers, share of ones in the population.
+
+    Examples
+    --------
     >>> law = estimate_law(18, 0.5, 0.3)
     >>> round(law.variance(), 12), round(1.0 - law.probability(0.0, 1.0), 4)
     (0.053333333333, 0.0954)
@@ -79,7 +99,7 @@ def estimate_law(n: int, truth_rate: float, p: float) -> ErrorLaw:
 
 
 def kary_rates(categories: int, epsilon: float) -> tuple[float, float]:
-    """P = e^epsilon/(e^epsilon + k - 1) of keeping a category, q of each other one.
+    """Probabilities p = e^epsilon/(e^epsilon + k - 1) of keeping a category and q of each other one.
 
     >>> tuple(round(rate, 12) for rate in kary_rates(4, 1.0))
     (0.475366886419, 0.174877704527)
@@ -96,6 +116,17 @@ def kary_variance(shares: ArrayLike, n: ArrayLike, epsilon: float, *, fixed: boo
     With the data ``fixed``: [pi p(1-p) + (1-pi) q(1-q)]/(n (p-q)^2); for independent persons l(1-l)/(n (p-q)^2),
     l = q + pi (p - q). The two differ by pi (1 - pi)/n.
 
+    Parameters
+    ----------
+    shares, n : array_like
+        True share pi of each category, number of answers.
+    epsilon : float
+        Privacy budget of one answer.
+    fixed : bool
+        The true values are fixed; otherwise persons are drawn independently.
+
+    Examples
+    --------
     >>> np.round(kary_variance([0.5, 0.25, 0.25], 4, 1.0), 10).tolist()
     [0.3875897087, 0.3512161646, 0.3512161646]
     """

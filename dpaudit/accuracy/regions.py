@@ -1,4 +1,4 @@
-"""Where a theorem is looked at: grids, regions, and Hypothesis strategies of parameter points."""
+"""Grids, regions, and Hypothesis strategies of parameter points at which a theorem is evaluated."""
 
 from __future__ import annotations
 
@@ -18,10 +18,9 @@ Point = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """All numbers from ``low`` to ``high`` that have at most ``digits`` significant digits (whole ones if both ends
-    are int).
+    """All numbers from ``low`` to ``high`` with at most ``digits`` significant digits; whole ones if both ends are int.
 
-    Few digits come first when Hypothesis shrinks, so that counterexamples are round.
+    Hypothesis shrinks towards few digits, so that counterexamples are round numbers.
 
     >>> Range.parse("100:2000"), Range.parse("0.01:0.2")
     (Range(low=100, high=2000, digits=3), Range(low=0.01, high=0.2, digits=3))
@@ -37,7 +36,7 @@ class Range:
 
     @classmethod
     def parse(cls, text: str) -> Range:
-        """Read ``low:high``; whole numbers where both ends are written as such."""
+        """Read ``low:high``; a range of whole numbers if both ends are written as such."""
         ends = text.split(":")
         try:
             low, high = (int(end) if end.strip().isdigit() else float(end) for end in ends)
@@ -47,7 +46,7 @@ class Range:
 
     @property
     def whole(self) -> bool:
-        """Whether the range counts."""
+        """True for a range of whole numbers."""
         return isinstance(self.low, int) and isinstance(self.high, int)
 
     def strategy(self) -> SearchStrategy[Any]:

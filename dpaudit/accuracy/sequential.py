@@ -4,13 +4,13 @@
 
     K_t(m, c) = prod_{s <= t} (1 - c + c X_s/m)
 
-is the wealth of a bettor who stakes the share c on "the mean exceeds m" at every step.
+is the wealth of a bettor who stakes the fraction c on "the mean exceeds m" at every step.
 
 **Validity.** Every factor is non-negative, and at m = mu its conditional mean is 1 - c + c = 1. So K_t(mu, c) is a
 non-negative martingale that starts at 1, and so is the average W_t(mu) over a fixed set of c. By Ville's inequality
 P(there is t with W_t(mu) >= 2/alpha) <= alpha/2. W_t(m) falls in m, hence the set {m: W_t(m) < 2/alpha} is (L_t, 1] and
 P(there is t with mu <= L_t) <= alpha/2. The same with 1 - X gives U_t. Together P(some t has mu outside (L_t, U_t)) <=
-alpha, and one may look after every draw, stop when the answer is clear, and keep the best L and U seen. QED
+alpha, so the interval may be computed after every draw, with any stopping rule, and the best L and U may be kept. QED
 
 (Waudby-Smith and Ramdas 2024 call this a hedged capital process; a mixture over fixed stakes needs no tuning and loses
 a factor log(number of stakes) against the best of them.)
@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize
 
+from dpaudit._util.validation import array_within, check_count, check_interval, check_open_unit
 from dpaudit.accuracy.bound import Truth
 from dpaudit.accuracy.conditions import Real
-from dpaudit.validation import array_within, check_count, check_interval, check_open_unit
 
 STAKES = np.concatenate([np.geomspace(2.0**-13, 0.5, 25), [0.65, 0.8, 0.9, 0.97]])
 
@@ -61,7 +61,7 @@ class MeanConfidence:
         return self.low + (self.high - self.low) * self._upper
 
     def update(self, draws: ArrayLike) -> None:
-        """Add draws (each may depend on the past), and move the ends inwards where they allow it."""
+        """Add draws (each may depend on the past), and tighten the interval if possible."""
         raw = array_within("draws", np.asarray(draws, dtype=np.float64), self.low, self.high, empty=False)
         unit = (raw - self.low) / (self.high - self.low)
         self._values.append(unit)
@@ -96,7 +96,7 @@ def _lower_end(x: Real, log_level: float) -> float:
     tiny = 1e-12
     if middle <= tiny or log_wealth(x, tiny) < log_level:
         return 0.0
-    # By Jensen the log-wealth at the sample mean is at most zero, so the root is bracketed.
+    # By Jensen's inequality the log-wealth at the sample mean is at most zero, so the root is bracketed.
     root = optimize.brentq(lambda m: log_wealth(x, m) - log_level, tiny, middle, xtol=1e-10, rtol=1e-10)
     # Any m below the root is below L_t as well: step back so that rounding cannot overstate the bound.
     return max(0.0, float(root) - 1e-9)
@@ -113,8 +113,25 @@ def estimate_mean(
     batch: int = 256,
     most: int = 20_000,
 ) -> Truth:
-    """Draw until the interval excludes ``against`` (or is narrower than ``width``), at most ``most`` draws.
+    """Draw until the confidence interval of the mean is decisive, and return it.
 
+    Parameters
+    ----------
+    draw : callable
+        ``draw(size)`` returns that many draws in [low, high].
+    alpha : float
+        Probability that the interval misses the mean.
+    low, high : float
+        Range of the draws.
+    against : float, optional
+        Stop when the interval excludes this value.
+    width : float
+        Stop when the interval is narrower than this.
+    batch, most : int
+        Number of draws at a time, and altogether.
+
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> truth = estimate_mean(lambda size: rng.random(size), alpha=1e-6, against=0.4)
     >>> truth.low > 0.4

@@ -1,4 +1,4 @@
-"""A theorem in the registry: its statement, its parameters, its forms, and what is expected of each."""
+"""Theorems of the registry: statement, parameters, forms, and the expected result of each form."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit._util.validation import did_you_mean
 from dpaudit.accuracy.bound import Bound, Status, Truth, Variant
 from dpaudit.accuracy.conditions import SYMBOLS, check
 from dpaudit.accuracy.regions import Axis, Point
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import did_you_mean
 
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """What a Monte Carlo truth may use: an error probability, a generator, and a number of draws."""
+    """The budget of a Monte Carlo truth: an error probability, a generator, and a number of draws."""
 
     alpha: float
     rng: np.random.Generator
@@ -30,12 +30,11 @@ def _never(point: Mapping[str, Any]) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Form:
+class TheoremForm:
     """One form of a theorem.
 
-    ``bound(**point)`` is what it says, ``truth(bound, effort, **point)`` what is true there. ``expected`` is what
-    verification should find, ``region`` where it looks by default, and ``hopeless(point)`` a cheap test that no
-    violation is near.
+    ``bound(**point)`` is its value, and ``truth(bound, effort, **point)`` the true one. ``expected`` is the expected result of
+    the verification, ``region`` its default region, and ``hopeless(point)`` a cheap test that no violation is near.
     """
 
     variant: Variant
@@ -57,15 +56,15 @@ class Theorem:
     source: str
     statement: str
     parameters: Mapping[str, tuple[str, Any]]
-    forms: tuple[Form, ...]
+    forms: tuple[TheoremForm, ...]
 
     def complete(self, point: Mapping[str, Any], *, checked: bool = True) -> Point:
-        """Fill in defaults, and refuse unknown parameters and values that the theorem does not allow."""
+        """Return the point with defaults filled in; raise for unknown parameters and values outside their range."""
         for name in point:
             if name not in self.parameters:
                 known = ", ".join(self.parameters)
                 raise InvalidArgument(
-                    f"{name}={point[name]!r} is no parameter of {self.name}; it has {known}."
+                    f"{name}={point[name]!r} is not a parameter of {self.name}; it has {known}."
                     f"{did_you_mean(name, self.parameters)}"
                 )
         merged = {name: point.get(name, default) for name, (_, default) in self.parameters.items()}
@@ -82,7 +81,7 @@ class Theorem:
             merged[name] = int(value) if SYMBOLS[symbol].whole else float(value)
         return merged
 
-    def form(self, variant: Variant | str) -> Form:
+    def form(self, variant: Variant | str) -> TheoremForm:
         """Return the form of that variant."""
         for form in self.forms:
             if form.variant == variant:
@@ -92,7 +91,7 @@ class Theorem:
             f"variant={str(variant)!r} must be one of {', '.join(listed)} for {self.name}.{did_you_mean(variant, listed)}"
         )
 
-    def select(self, variants: Sequence[Variant | str] | None) -> tuple[Form, ...]:
+    def select(self, variants: Sequence[Variant | str] | None) -> tuple[TheoremForm, ...]:
         """Return the forms of these variants, all of them by default."""
         return self.forms if variants is None else tuple(self.form(variant) for variant in variants)
 

@@ -1,13 +1,13 @@
-"""The registry: every accuracy statement of the sources, in the order in which they appear."""
+"""The registry of all accuracy statements of the sources, in the order in which they appear."""
 
 from __future__ import annotations
 
+from dpaudit._util.validation import did_you_mean
 from dpaudit.accuracy.statements import deciles, inverse, others, slides, threshold
-from dpaudit.accuracy.theorem import Effort, Form, Theorem
+from dpaudit.accuracy.theorem import Effort, Theorem, TheoremForm
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import did_you_mean
 
-__all__ = ["THEOREMS", "Effort", "Form", "Theorem", "find_theorem", "names"]
+__all__ = ["THEOREMS", "Effort", "Theorem", "TheoremForm", "find_theorem", "names"]
 
 THEOREMS: tuple[Theorem, ...] = (
     *threshold.THEOREMS,

@@ -1,4 +1,4 @@
-"""Exact quantities: the laws of the errors of HistogramMethod and inverse sensitivity, and which truth to use where."""
+"""Exact error laws of HistogramMethod and inverse sensitivity, and the choice between exact, certified and simulated values."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize
 
+from dpaudit._util.validation import array_within, check_generator, check_open_unit
 from dpaudit.accuracy import certified
 from dpaudit.accuracy.bound import Truth
 from dpaudit.accuracy.certified import HistogramSetting
@@ -22,12 +23,11 @@ from dpaudit.exact.above_threshold import above_threshold_log_pmf
 from dpaudit.exact.histogram_iid import histogram_index_law_iid
 from dpaudit.exact.inverse_sensitivity import probability_beyond
 from dpaudit.exact.piecewise import PiecewiseConstant
-from dpaudit.validation import array_within, check_generator, check_open_unit
 
-# Records times steps up to which the exact law over random data is worth its time (about half a minute).
 EXACT_LIMIT = 7e7
-# The law over random data is computed to this accuracy in each probability, and its sums to a little more.
+"""Largest number of records times steps for which the exact law over random data is computed (about half a minute)."""
 _LAW_TOLERANCE = 1e-8
+"""Accuracy of each probability of the law over random data."""
 
 
 def _outputs(setting: HistogramSetting) -> Real:
@@ -39,7 +39,7 @@ def _outputs(setting: HistogramSetting) -> Real:
 
 @lru_cache(maxsize=4096)
 def histogram_law(setting: HistogramSetting) -> ErrorLaw:
-    """Exact law of one private quantile over independent records (theory R12); "none" is read as b.
+    """Exact law of one private quantile over independent records (docs/theory.md R12); "none" is read as b.
 
     >>> setting = HistogramSetting(n=10, steps=4, quantile=Fraction(1, 2), epsilon=9.0)
     >>> histogram_law(setting).probabilities.round(6).tolist()
@@ -62,9 +62,19 @@ def histogram_law(setting: HistogramSetting) -> ErrorLaw:
 
 
 def histogram_law_for_data(data: ArrayLike, setting: HistogramSetting, target: float | None = None) -> ErrorLaw:
-    """Exact law of one private quantile on fixed data (theory R2, R6); the target is the empirical quantile unless
-    given.
+    """Exact law of one private quantile on fixed data (docs/theory.md R2, R6).
 
+    Parameters
+    ----------
+    data : array_like
+        The records.
+    setting : HistogramSetting
+        The parameters of the method.
+    target : float, optional
+        The target of the error; by default the empirical quantile.
+
+    Examples
+    --------
     >>> setting = HistogramSetting(n=10, steps=5, quantile=Fraction(1, 2), epsilon=9.0)
     >>> histogram_law_for_data(np.arange(0.05, 1.0, 0.1), setting).probabilities.round(6).tolist()
     [0.277723, 0.268541, 0.221152, 0.134262, 0.061513, 0.036809]
@@ -85,19 +95,27 @@ def histogram_law_for_data(data: ArrayLike, setting: HistogramSetting, target: f
 
 
 def affordable(setting: HistogramSetting) -> bool:
-    """Whether the exact law over random data is computed in seconds."""
+    """Return True if the exact law over random data is computed in seconds."""
     return setting.n * setting.steps <= EXACT_LIMIT
 
 
 def histogram_probability(setting: HistogramSetting, low: float, high: float) -> Truth:
-    """P(low <= A <= high): exact where that takes seconds, otherwise a proven enclosure."""
+    """P(low <= A <= high): exact if that takes seconds, otherwise a proven enclosure.
+
+    Parameters
+    ----------
+    setting : HistogramSetting
+        The parameters of the method.
+    low, high : float
+        Ends of the interval.
+    """
     if affordable(setting):
         return Truth.exact(histogram_law(setting).probability(low, high), _LAW_TOLERANCE)
     return certified.probability(setting, low, high)
 
 
 def histogram_mean_error(setting: HistogramSetting, against: float | None = None) -> Truth:
-    """E|A - d|: exact where that takes seconds, otherwise a proven enclosure, finer if ``against`` lies inside it."""
+    """E|A - d|: exact if that takes seconds, otherwise a proven enclosure, finer if ``against`` lies inside it."""
     if affordable(setting):
         return Truth.exact(histogram_law(setting).mean_error(), _LAW_TOLERANCE)
     truth = certified.mean_error(setting, blocks=1000, cells=400)
@@ -107,18 +125,39 @@ def histogram_mean_error(setting: HistogramSetting, against: float | None = None
 
 
 def approximate_probability(setting: HistogramSetting, low: float, high: float) -> float:
-    """P(low <= A <= high) with every count at its mean: quick, and near for many records."""
+    """P(low <= A <= high) with every count at its mean: a fast approximation for many records.
+
+    Parameters
+    ----------
+    setting : HistogramSetting
+        The parameters of the method.
+    low, high : float
+        Ends of the interval.
+    """
     return certified.probability_at_mean_counts(setting, low, high)
 
 
 def inverse_sensitivity_errors(
     data: Real, r: int, epsilon: float, rho: float, target: float, low: float, high: float
 ) -> Real:
-    """E|M - target| of the rho-smooth mechanism for each row of ``data``, all rows at once (theory R16, R17).
+    """E|M - target| of the rho-smooth mechanism for each row of ``data``, all rows at once (docs/theory.md R16, R17).
 
     The closed form of :func:`dpaudit.exact.inverse_sensitivity.mean_absolute_error`: on a segment the integral of |t - v|
     is the increment of sgn(t - v)(t - v)^2/2.
 
+    Parameters
+    ----------
+    data : array of shape (data sets, records)
+        Records, one data set per row.
+    r : int
+        Rank of the order statistic.
+    epsilon, rho, target : float
+        Budget of this release, smoothing radius, the target of the error.
+    low, high : float
+        Range [a, b].
+
+    Examples
+    --------
     >>> rows = np.array([[0.1, 0.25, 0.3, 0.55, 0.8]])
     >>> inverse_sensitivity_errors(rows, 3, 1.0, 0.0, 0.3, 0.0, 1.0).round(12).tolist()
     [0.235961498553]
@@ -137,6 +176,15 @@ def inverse_sensitivity_errors(
 def error_quantile(law: PiecewiseConstant, target: float, level: float) -> float:
     """Smallest e with P(|M - target| <= e) >= level, for a law with piecewise constant density.
 
+    Parameters
+    ----------
+    law : PiecewiseConstant
+        Law of the output.
+    target, level : float
+        The target of the error, probability of an error of at most the result.
+
+    Examples
+    --------
     >>> round(error_quantile(PiecewiseConstant([0.0, 1.0], [0.0]), 0.5, 0.9), 9)
     0.45
     """
@@ -159,7 +207,17 @@ def inverse_sensitivity_mean_error(
     width: float = 0.0,
     most: int = 6000,
 ) -> Truth:
-    """E|M - d| over independent records: exact given the data, averaged over data with an anytime-valid interval."""
+    """E|M - d| over independent records: exact given the data, averaged over data with an anytime-valid interval.
+
+    Parameters
+    ----------
+    n, quantile, epsilon, rho, law
+        As for :func:`dpaudit.accuracy.inverse_sensitivity.mean_error`.
+    rng : numpy.random.Generator
+        Draws the data.
+    alpha, against, width, most
+        As for :func:`dpaudit.accuracy.sequential.estimate_mean`.
+    """
     check_generator(rng=rng)
     r, d = int(rank(n, as_fraction(quantile))), law.quantile(quantile)
     largest = max(d - law.low, law.high - d)
@@ -181,11 +239,14 @@ def simulated_histogram_mean_error(
     width: float = 0.0,
     most: int = 4000,
 ) -> Truth:
-    """E|A - d| by running HistogramMethod on fresh data, with an anytime-valid interval: for records by the million."""
+    """E|A - d| by running HistogramMethod on random data, with an anytime-valid interval, for millions of records.
+
+    The keyword parameters are those of :func:`dpaudit.accuracy.sequential.estimate_mean`, and the generator of the data.
+    """
     check_generator(rng=rng)
     values = _outputs(setting)
     bins = np.diff(setting.law.probability_below(values), prepend=0.0)
-    # Records below a count from the first query on; those above b never do.
+    # Records below a are counted from the first query on, records above b never.
     bins[0], bins[1] = 0.0, bins[0] + bins[1]
     shares = np.append(bins[1:], max(0.0, 1.0 - bins.sum()))
     threshold = float(setting.quantile * setting.n)

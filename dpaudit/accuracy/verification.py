@@ -1,4 +1,4 @@
-"""Is a theorem true where it is claimed? Bound against truth over grids, and a search for counterexamples."""
+"""Compare theorems with the truth over grids of parameters, and search for counterexamples."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpaudit._util.validation import check_count, check_open_unit
 from dpaudit.accuracy.bound import Bound, Status, Truth, Variant, excess, judge
 from dpaudit.accuracy.regions import Point, Range, grid_points, region_strategy, rounder
-from dpaudit.accuracy.theorems import Effort, Form, Theorem, find_theorem
+from dpaudit.accuracy.theorems import Effort, Theorem, TheoremForm, find_theorem
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_count, check_open_unit
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -25,7 +25,7 @@ Progress = Callable[[int], Any]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Bound and truth at one point. The truth is not computed where the bound says nothing."""
+    """Bound and truth at one point. The truth is not computed if the bound is vacuous or does not apply."""
 
     point: Mapping[str, Any]
     bound: Bound
@@ -34,7 +34,7 @@ class Row:
 
     @property
     def excess(self) -> float:
-        """By how much the truth surely breaks the bound; NaN where no truth was needed."""
+        """The least amount by which the truth violates the bound; NaN if no truth was computed."""
         return math.nan if self.truth is None else excess(self.bound, self.truth)
 
     def as_json(self) -> dict[str, Any]:
@@ -48,15 +48,15 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Verification:
+class TheoremVerification:
     """One form of a theorem over many points; ``counterexample`` is the roundest violation found.
 
-    ``error_probability`` bounds the probability that any violation reported here is an accident of Monte Carlo: zero
-    where all truths are exact or certified.
+    ``error_probability`` bounds the probability that any violation reported here is false because of Monte Carlo error; it is
+    zero if all truths are exact or certified.
     """
 
     theorem: Theorem
-    form: Form
+    form: TheoremForm
     rows: tuple[Row, ...]
     counterexample: Row | None
     error_probability: float
@@ -71,7 +71,7 @@ class Verification:
 
     @property
     def status(self) -> Status:
-        """VIOLATED if any point is; otherwise whether it held, said nothing, or never applied."""
+        """The first of VIOLATED, HOLDS, UNDECIDED and VACUOUS that some point has, otherwise NOT_APPLICABLE."""
         counts = self.counts
         for status in (Status.VIOLATED, Status.HOLDS, Status.UNDECIDED, Status.VACUOUS):
             if counts.get(status):
@@ -80,13 +80,13 @@ class Verification:
 
     @property
     def worst(self) -> Row | None:
-        """The point that breaks the bound by most."""
+        """The point with the largest excess over the bound."""
         violated = [row for row in self.rows if row.status is Status.VIOLATED]
         return max(violated, key=lambda row: row.excess, default=None)
 
     @property
     def broken(self) -> bool:
-        """Whether a form that is expected not to be violated is."""
+        """True if the form is violated and that is not expected."""
         return self.form.expected is not Status.VIOLATED and self.status is Status.VIOLATED
 
     def as_json(self) -> dict[str, Any]:
@@ -109,10 +109,10 @@ class Verification:
 
 @dataclass(slots=True)
 class _Run:
-    """Evaluates points once each, spends the error probability, and keeps the rows."""
+    """Evaluates each point once, allocates the error probability, and keeps the rows."""
 
     theorem: Theorem
-    form: Form
+    form: TheoremForm
     error_probability: float
     seed: int
     deadline: float
@@ -123,11 +123,11 @@ class _Run:
 
     @property
     def expired(self) -> bool:
-        """Whether the time is up."""
+        """True if the time is up."""
         return time.monotonic() > self.deadline
 
     def row(self, point: Mapping[str, Any]) -> Row | None:
-        """Evaluate, or recall; ``None`` once the time is up."""
+        """Return the row of a point, evaluated once; ``None`` after the time limit."""
         complete = self.theorem.complete(point)
         key = tuple(complete[name] for name in self.theorem.parameters)
         if key in self.rows:
@@ -168,27 +168,31 @@ def verify(
     error_probability: float = 1e-6,
     seed: int = 0,
     progress: Progress | None = None,
-) -> tuple[Verification, ...]:
-    """Compare a theorem with the truth, and look for a counterexample.
+) -> tuple[TheoremVerification, ...]:
+    """Compare a theorem with the truth, and search for a counterexample.
 
     Parameters
     ----------
     theorem
-        A name from :func:`dpaudit.accuracy.theorems.names`, or a :class:`Theorem` of one's own.
+        A name from :func:`dpaudit.accuracy.theorems.names`, or a :class:`Theorem` of your own.
     where
         ``None`` for the theorem's own region; a mapping from parameters to lists of values (a grid: all combinations
         are evaluated) or to :class:`Range` (a region: Hypothesis searches it); an iterable of points; or a Hypothesis
         strategy of points. Parameters left out keep their defaults.
     variants
-        Which forms; all by default.
+        The forms to verify; all by default.
     points, seconds
-        How many examples a search draws, and when it stops. Evaluations while shrinking come on top.
+        Number of examples of a search, without those of the shrinking, and its time limit.
     error_probability
-        Bound on the probability that any claimed violation is an accident of Monte Carlo.
+        Bound on the probability that any reported violation is false because of Monte Carlo error.
+    seed
+        Seed of the search and of the Monte Carlo draws.
+    progress
+        Called with 1 after each point.
 
     Returns
     -------
-    One :class:`Verification` for each form, with every point evaluated and, if any is violated, a counterexample that
+    One :class:`TheoremVerification` for each form, with every point evaluated and, if any is violated, a counterexample that
     is shrunk by Hypothesis and then rounded to few digits.
 
     >>> literal, *_, sharp = verify("histogram-uniform", {"n": [100], "steps": [4], "epsilon": [50.0], "gamma": [0.1]})
@@ -206,14 +210,14 @@ def verify(
 
 def _verify_form(
     theorem: Theorem,
-    form: Form,
+    form: TheoremForm,
     where: Any,
     points: int,
     seconds: float,
     error_probability: float,
     seed: int,
     progress: Progress | None,
-) -> Verification:
+) -> TheoremVerification:
     started = time.monotonic()
     run = _Run(theorem, form, error_probability, seed, started + seconds, progress)
     region = form.region if where is None else where
@@ -230,7 +234,9 @@ def _verify_form(
         if found is not None:
             found = _round_off(run, found)
     rows = tuple(run.rows.values())
-    return Verification(theorem, form, rows, found, min(run.spent, error_probability), time.monotonic() - started, seed)
+    return TheoremVerification(
+        theorem, form, rows, found, min(run.spent, error_probability), time.monotonic() - started, seed
+    )
 
 
 def _axes(theorem: Theorem, region: Mapping[str, Any]) -> dict[str, Any]:
@@ -242,7 +248,7 @@ def _axes(theorem: Theorem, region: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _as_strategy(theorem: Theorem, region: Any) -> SearchStrategy[Point] | None:
-    """Return a strategy where something is to be searched, nothing for plain lists of points."""
+    """Return a strategy for a region to search, and None for plain lists of points."""
     if isinstance(region, Mapping):
         axes = _axes(theorem, region)
         return region_strategy(axes) if any(isinstance(axis, Range) for axis in axes.values()) else None
@@ -256,14 +262,14 @@ def _as_strategy(theorem: Theorem, region: Any) -> SearchStrategy[Point] | None:
 
 
 class _TimeUp(Exception):
-    """Ends a search that has found nothing; one that has found something goes on to what it knows, and rounds it."""
+    """Ends a search at the time limit if it has found no violation; otherwise the violation is still rounded."""
 
 
 def _search(run: _Run, strategy: SearchStrategy[Point], points: int, seed: int) -> Row | None:
-    """Hypothesis draws points, is told how near to a violation each comes, and shrinks what it finds."""
+    """Search for a violation with Hypothesis, guided by how close each point is to one, and shrink it."""
     import hypothesis
 
-    from dpaudit._hypothesis import smallest
+    from dpaudit._util.hypothesis_bridge import smallest
 
     first: list[Point] = []
     seen: set[Status] = set()
@@ -275,7 +281,7 @@ def _search(run: _Run, strategy: SearchStrategy[Point], points: int, seed: int) 
             raise _TimeUp
         row = None if not run.expired and run.form.hopeless(run.theorem.complete(point)) else run.row(point)
         if row is None or row.status is Status.NOT_APPLICABLE:
-            # A point that says nothing should not count as one of the examples, but one example there must be.
+            # A point without a truth does not count as an example, but Hypothesis needs at least one example.
             if point != first[0]:
                 hypothesis.reject()
             return False
@@ -292,7 +298,7 @@ def _search(run: _Run, strategy: SearchStrategy[Point], points: int, seed: int) 
 
 
 def _round_off(run: _Run, found: Row) -> Row:
-    """Give each parameter as few digits as the violation allows."""
+    """Round each parameter to as few digits as the violation allows."""
     best = found
     for name in run.theorem.parameters:
         for candidate in rounder(best.point[name]):
@@ -300,7 +306,7 @@ def _round_off(run: _Run, found: Row) -> Row:
                 break
             try:
                 row = run.row({**best.point, name: candidate})
-            except InvalidArgument:  # rounded out of the range of the parameter
+            except InvalidArgument:  # the rounded value is outside the range of the parameter
                 continue
             if row is not None and row.status is Status.VIOLATED:
                 best = row

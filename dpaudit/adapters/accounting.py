@@ -18,10 +18,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from dpaudit._util.validation import check_choice, check_open_unit, shorten
 from dpaudit.adapters._loading import load
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, Relation, ZeroConcentratedDP
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_choice, check_open_unit, shorten
 
 RELATIONS = {
     Relation.ADD_REMOVE: "ADD_OR_REMOVE_ONE",

@@ -15,12 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from dpaudit._util.validation import shorten
 from dpaudit.adapters import estimators
 from dpaudit.adapters._loading import load
 from dpaudit.claims import ApproxDP, Claim, PureDP, Relation
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import Plain
-from dpaudit.validation import shorten
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._util.validation import shorten
 from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism import Plain
-from dpaudit.validation import shorten
 
 Attributes: TypeAlias = Sequence[str] | Callable[[Any], Any] | None
 COEFFICIENTS = ("coef_", "intercept_")

@@ -22,11 +22,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._util.validation import check_choice, check_count, finite_array, shorten
 from dpaudit.adapters._loading import load
 from dpaudit.claims import GaussianDP, Relation
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import Plain
-from dpaudit.validation import check_choice, check_count, finite_array, shorten
 
 RELATIONS = (Relation.ZERO_OUT, Relation.SUBSTITUTE)
 

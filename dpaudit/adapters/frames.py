@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from dpaudit._util.validation import shorten
 from dpaudit.adapters._loading import load
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import PerRelease, Plain
-from dpaudit.validation import shorten
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from dpaudit._util.validation import shorten
 from dpaudit.adapters._loading import load, native
 from dpaudit.claims import ApproxDP, Claim, PureDP, Relation, RenyiDP, ZeroConcentratedDP
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import Plain
-from dpaudit.validation import shorten
 
 DISTANCE = {
     ("SymmetricDistance", Relation.ADD_REMOVE): 1,

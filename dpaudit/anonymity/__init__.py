@@ -1,12 +1,12 @@
-"""Does the published table keep its promise? k-anonymity, l-diversity, t-closeness, (n, epsilon)-closeness.
+"""Measures of published tables: k-anonymity, l-diversity, t-closeness, (n, epsilon)-closeness.
 
 >>> from dpaudit import anonymity
 >>> table = anonymity.lecture_notes().table
 >>> print(anonymity.t_closeness(table, exact=True))
 t-closeness (tv) of system = 5/9 (0.555556): class 2 (plz=2600-3199, points=35-45), records 4, 5, 6
 
-None of these measures bounds what an observer learns about a person who is in the table or not; that is differential
-privacy, a property of a mechanism.
+None of these measures bounds what an observer learns about a person from their presence in the table. Differential privacy
+does; it is a property of a mechanism, not of a table.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dpaudit.anonymity.emd import EarthMovers, Equal, Ordered
     from dpaudit.anonymity.examples import lecture_notes
     from dpaudit.anonymity.hierarchy import Hierarchy, Intervals, Prefixes, Suppression, Taxonomy, generalise
-    from dpaudit.anonymity.measure import Measure, Sense
+    from dpaudit.anonymity.measure import Measure, MeasureSense
     from dpaudit.anonymity.measures import (
         AlphaK,
         alpha_k_anonymity,
@@ -75,7 +75,7 @@ _HOME = {
     "emd": ("EarthMovers", "Equal", "Ordered"),
     "examples": ("lecture_notes",),
     "hierarchy": ("Hierarchy", "Intervals", "Prefixes", "Suppression", "Taxonomy", "generalise"),
-    "measure": ("Measure", "Sense"),
+    "measure": ("Measure", "MeasureSense"),
     "measures": (
         "AlphaK",
         "alpha_k_anonymity",
@@ -109,12 +109,12 @@ __all__ = [
     "Intervals",
     "KullbackLeibler",
     "Measure",
+    "MeasureSense",
     "Mismatch",
     "Norm",
     "Ordered",
     "Prefixes",
     "ReleaseAudit",
-    "Sense",
     "Suppression",
     "Table",
     "Taxonomy",

@@ -1,7 +1,7 @@
-"""What a cell of a table is: its kind, its number if it has one, and how it is shown.
+"""Cells of a table: their kind, number, date, text and order.
 
-Two cells are the same where an observer of the published table cannot tell them apart: ``1`` and ``1.0`` are the same
-number, but ``1``, ``True`` and ``"1"`` are three different cells (Python's ``1 == True`` would merge two of them).
+Two cells are equal if an observer of the published table cannot distinguish them: ``1`` and ``1.0`` are the same number, but
+``1``, ``True`` and ``"1"`` are three different cells (Python's ``1 == True`` would merge two of them).
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from typing import Any
 import numpy as np
 
 SUPPRESSED = "*"
+"""The mark of a suppressed cell."""
 
 
 class Missing(enum.Enum):
-    """The cell that holds nothing, where the policy makes it a value of its own. Equal to no text."""
+    """The value of an empty cell under the policy ``missing="value"``. It is equal to no text."""
 
     MISSING = "missing"
 
@@ -53,7 +54,7 @@ def kind(cell: Any) -> str:
 
 
 def as_number(cell: Any) -> Fraction | None:
-    """Return the number that a cell holds or spells, exactly; None where it is none (booleans, infinities, other text).
+    """Return the exact number of a numeric or text cell; None if it has none (booleans, infinities, other text).
 
     A float stands for the decimal that it prints as, so that 0.3 lies in the range 0.3-0.4.
 
@@ -77,7 +78,7 @@ def as_number(cell: Any) -> Fraction | None:
 
 
 def as_moment(cell: Any) -> datetime.datetime | None:
-    """Return the date and time that a cell holds or spells (ISO 8601), in UTC where a zone is given; else None.
+    """Return the date and time of a date or text cell (ISO 8601), in UTC if a zone is given; None if it has none.
 
     >>> as_moment("2024-02-29")
     datetime.datetime(2024, 2, 29, 0, 0)

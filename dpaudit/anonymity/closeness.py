@@ -1,7 +1,7 @@
 """(n, epsilon)-closeness of the lecture notes, and (n, t)-closeness of Li, Li and Venkatasubramanian (2010).
 
-A class C is (n, epsilon)-close when some set M of at least n records of the table has D(P_C, P_M) <= epsilon; a
-partition is, when one common M serves all its classes (theory R23). The best M is found exactly, by
+A class C is (n, epsilon)-close if some set M of at least n records of the table has D(P_C, P_M) <= epsilon. A partition is
+(n, epsilon)-close if one common M does so for all its classes (docs/theory.md R23). The best M is found exactly, by
 :mod:`dpaudit.anonymity.reference_set`. In (n, t)-closeness M is a natural superset of the class: the class widened along
 its quasi-identifiers.
 """
@@ -19,17 +19,19 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._util.validation import check_choice, check_count
 from dpaudit.anonymity.distances import Array, Comparison, Distance, check_exact
 from dpaudit.anonymity.hierarchy import Hierarchy
-from dpaudit.anonymity.measure import Measure, Sense, compare_classes, decided, worst_of
+from dpaudit.anonymity.measure import Measure, MeasureSense, compare_classes, decided, worst_of
 from dpaudit.anonymity.measures import as_distance
 from dpaudit.anonymity.reference_set import Counts, best_common_reference, best_reference, is_homogeneous
 from dpaudit.anonymity.table import Column, Table, by_value
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_choice, check_count
 
 _UNIONS_AT_MOST = 16
+"""Largest number of classes whose unions are all tried as supersets."""
 _CELLS_AT_MOST = 10**7
+"""Largest number of classes times sensitive values for one common reference set."""
 
 
 def n_epsilon_closeness(
@@ -43,9 +45,25 @@ def n_epsilon_closeness(
 ) -> Measure:
     """Return the smallest epsilon for which every class, each with its own reference set, is (n, epsilon)-close.
 
-    Without ``require_superset`` any class of at least n records is its own reference set, at distance zero.
-    ``reference`` of the result holds the counts of the best set for the deciding class.
+    ``reference`` of the result contains the counts of the best set for the deciding class.
 
+    Parameters
+    ----------
+    table : Table
+        The published table.
+    n : int
+        Smallest number of records of a reference set.
+    attribute
+        The sensitive attribute; by default the worst of all.
+    distance
+        As for :func:`~dpaudit.anonymity.t_closeness`.
+    require_superset : bool
+        The reference set must contain the class. Otherwise a class of n or more records is its own, at distance zero.
+    exact : bool
+        Return Fractions; for rational distances.
+
+    Examples
+    --------
     >>> from dpaudit.anonymity.examples import lecture_notes
     >>> closeness = n_epsilon_closeness(lecture_notes().table, 5, exact=True)
     >>> [str(epsilon) for epsilon in closeness.per_class]
@@ -56,7 +74,7 @@ def n_epsilon_closeness(
     def closeness(seen: Table, column: Column) -> Measure:
         per_class, best = _by_class(compare_classes(seen, column), n, metric, require_superset, exact)
         name = f"({n}, epsilon)-closeness ({metric.name})" + (", containing the class" if require_superset else "")
-        return decided(name, Sense.AT_MOST, seen, per_class, column=column, reference=_named(column, best))
+        return decided(name, MeasureSense.AT_MOST, seen, per_class, column=column, reference=_named(column, best))
 
     return worst_of(table, attribute, False, closeness)
 
@@ -70,13 +88,20 @@ def partition_closeness(
     require_superset: bool = False,
     exact: bool = False,
 ) -> Measure:
-    """Return the smallest epsilon for which one reference set of at least n records serves all classes.
+    """Return the smallest epsilon for which one reference set of at least n records is close to all classes.
 
-    The set is found by mixed-integer programming, so epsilon may exceed the least by the solver's gap, 1e-6 over the size
-    of the set; it is always the true value of the set returned.
+    The set is found by mixed-integer programming, so epsilon may exceed the minimum by the solver's gap, 1e-6 over the size
+    of the set. It is always the exact value for the set returned.
 
-    With ``require_superset`` the set contains every class, so it is the table, and the result is t-closeness.
+    Parameters
+    ----------
+    table, n, attribute, distance, exact
+        As for :func:`n_epsilon_closeness`.
+    require_superset : bool
+        The set must contain every class: then it is the table, and the result is t-closeness.
 
+    Examples
+    --------
     >>> from dpaudit.anonymity.examples import lecture_notes
     >>> partition_closeness(lecture_notes().table, 8, exact=True).value
     Fraction(1, 2)
@@ -91,7 +116,7 @@ def partition_closeness(
             best = best_common_reference(_distinct_rows(classes), counts, n, metric, classes)
         per_class = metric.per_row(replace(classes, reference=best, exact=exact))
         name = f"({n}, epsilon)-closeness of the partition ({metric.name})"
-        return decided(name, Sense.AT_MOST, seen, per_class, column=column, reference=_named(column, best))
+        return decided(name, MeasureSense.AT_MOST, seen, per_class, column=column, reference=_named(column, best))
 
     return worst_of(table, attribute, False, closeness)
 
@@ -143,7 +168,7 @@ def n_t_closeness(
                 if sizes[members].sum() >= n:
                     one = _one(classes, value, weight, counts(members.tobytes()), exact)
                     per_class[index] = min(per_class[index], metric.per_row(one)[0])
-        return decided(f"({n}, t)-closeness ({metric.name})", Sense.AT_MOST, seen, per_class, column=column)
+        return decided(f"({n}, t)-closeness ({metric.name})", MeasureSense.AT_MOST, seen, per_class, column=column)
 
     return worst_of(table, attribute, False, closeness)
 
@@ -177,7 +202,7 @@ def _by_class(classes: Comparison, n: int, metric: Distance, superset: bool, exa
     for index, value, weight in _rows(classes):
         unit = weight // np.gcd.reduce(weight)
         own, other = (weight if superset else unit), (counts[value] if merged else value)
-        if merged:  # neither names nor the values outside the class matter: the same counts are the same problem
+        if merged:  # only the counts matter, so classes with equal counts have the same solution
             order = np.lexsort((other, own))
             own, other = own[order], other[order]
         key = own.tobytes(), other.tobytes()
@@ -219,7 +244,7 @@ def _nearest(
 
 
 def _spread(best: Counts, value: NDArray[np.intp], counts: Counts) -> Counts:
-    """Return counts over all values: what the merged one got is taken from the first that have it."""
+    """Return counts over all values: the count of the merged value is taken from the first values that have records."""
     others = counts.copy()
     others[value] = 0
     full = np.asarray(np.clip(best[-1] - (np.cumsum(others) - others), 0, others))

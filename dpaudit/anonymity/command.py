@@ -1,7 +1,7 @@
-"""``dpaudit anonymity TABLE``: which promises a published table keeps, and which class and record decide.
+"""The command ``dpaudit anonymity TABLE``: measure a published table, and name the deciding class and records.
 
 Exit codes: 0, everything required is met (or nothing was required); 1, something is not, or with ``--original`` a
-published cell does not contain its original; 2, the question could not be answered.
+published cell does not contain its original; 2, invalid arguments or an unreadable file.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import sys
 from fractions import Fraction
 from typing import IO, TYPE_CHECKING, Any
 
+from dpaudit._util.validation import check_choice
 from dpaudit.errors import DPAuditError, InvalidArgument
-from dpaudit.validation import check_choice
 
 if TYPE_CHECKING:
     from dpaudit.anonymity.distances import Distance
@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 _DISTANCES = ("tv", "l1", "l2", "max", "kl", "kl-reverse", "js", "hellinger", "chi2", "emd")
 _REQUIREMENTS = ("k", "alpha", "l", "entropy-l", "c", "t", "beta", "delta", "epsilon", "partition-epsilon")
 _EXACT_RECORDS = 10_000
+"""Largest number of records for which values are computed as fractions."""
 _LISTED = 1000
+"""Largest number of deciding records in the JSON report."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,7 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     columns.add_argument(
         "--missing-mark", action="append", default=[""], metavar="TEXT", help="a cell that counts as empty"
     )
-    columns.add_argument("--delimiter", help="found out by default")
+    columns.add_argument("--delimiter", help="between cells; detected by default")
     columns.add_argument("--encoding", help="UTF-8 by default")
     measures = parser.add_argument_group("measures")
     measures.add_argument("--distance", choices=_DISTANCES, default="tv", help="for t-closeness (%(default)s)")
@@ -68,7 +70,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace, stdout: IO[str]) -> int:
-    """Answer on ``stdout``, and return the exit code."""
+    """Write the report to ``stdout``, and return the exit code."""
     try:
         report, decisive = _report(args)
         if args.plot:
@@ -163,7 +165,7 @@ def _distance(args: argparse.Namespace, table: Table) -> Distance:
     given = [f"--{name}" for name in ("ground", "order", "taxonomy") if getattr(args, name)]
     if args.distance != "emd":
         if given:
-            raise InvalidArgument(f"{given[0]} belongs to --distance emd; {args.distance} knows no distance of values.")
+            raise InvalidArgument(f"{given[0]} belongs to --distance emd; {args.distance} uses no distance of values.")
         return as_distance(args.distance)
     if len(table.sensitive) > 1 and (args.order or args.taxonomy):
         raise InvalidArgument(f"{given[-1]} fits one sensitive attribute; ask for each of them separately.")
@@ -188,7 +190,7 @@ def _load(path: str) -> Any:
 def _split(listed: list[str]) -> list[str]:
     import csv
 
-    # As in CSV, a name that holds a comma can be quoted.
+    # As in CSV, a name that contains a comma can be quoted.
     return [name for row in csv.reader(listed, skipinitialspace=True) for name in row if name]
 
 

@@ -32,24 +32,25 @@ from typing import Any, Protocol, TypeAlias, cast, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._util.validation import check_finite, shorten
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_finite, shorten
 
 Number: TypeAlias = int | float | Fraction
 Weights: TypeAlias = Mapping[Any, Any] | Sequence[Any] | NDArray[Any]
 Array: TypeAlias = NDArray[Any]
 
 _DENSE_CELLS = 1 << 22
+"""Largest number of cells of a dense block of probabilities."""
 _fraction = np.frompyfunc(Fraction, 2, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Comparison:
-    """Distributions ``p``, one a row, against one reference ``q``, over the same values: what every distance takes.
+    """Distributions ``p``, one per row, and one reference ``q`` over the same values: the argument of every distance.
 
-    Rows are sparse: entry ``i`` gives ``weight[i]`` of the ``size[r]`` of its row ``r = row[i]`` to value number
-    ``value[i]``; entries are sorted by row and then by value, and every row has at least one. Weights stay counts where
-    they were counts: sums of integers are exact, and equal ratios become equal floats.
+    Rows are sparse: entry ``i`` is the weight ``weight[i]`` of value number ``value[i]`` in row ``row[i]``, whose total weight
+    is ``size[row[i]]``. Entries are sorted by row and then by value, and every row has at least one. Counts stay integers:
+    their sums are exact, and equal ratios become equal floats.
     """
 
     row: NDArray[np.intp]
@@ -58,11 +59,11 @@ class Comparison:
     reference: Array
     domain: Sequence[Any]
     exact: bool = False
-    order: tuple[Any, ...] | None = None  # a declared order of the values, where the attribute has one
+    order: tuple[Any, ...] | None = None  # the declared order of the values, if the attribute has one
 
     @property
     def starts(self) -> NDArray[np.intp]:
-        """Where each row begins among the entries."""
+        """The index of the first entry of each row."""
         return np.flatnonzero(np.r_[True, self.row[1:] != self.row[:-1]])
 
     @property
@@ -92,7 +93,7 @@ class Comparison:
         """The mass that the reference has on values without an entry in the row."""
         rest = self.reference.sum() - self.sums(self.reference[self.value])
         everywhere = np.diff(np.append(self.starts, len(self.row))) == len(self.reference)
-        rest = np.where(everywhere, rest * 0, np.maximum(rest, rest * 0))  # floats leave crumbs
+        rest = np.where(everywhere, rest * 0, np.maximum(rest, rest * 0))  # remove rounding errors
         return divide(rest, self.total, self.exact)
 
     @property
@@ -118,15 +119,15 @@ class Comparison:
 
 @runtime_checkable
 class Distance(Protocol):
-    """A way to say how far a distribution lies from a reference."""
+    """A distance of a distribution from a reference."""
 
     @property
     def name(self) -> str:
-        """How it is called in reports."""
+        """The name in reports."""
 
     @property
     def rational(self) -> bool:
-        """Whether it takes rational distributions to rational numbers (or infinity), so that ``exact=True`` works."""
+        """True if it is rational (or infinite) for rational distributions, so that ``exact=True`` works."""
 
     def per_row(self, comparison: Comparison) -> Array:
         """Return the distance of each row from the reference."""
@@ -139,8 +140,8 @@ Term: TypeAlias = Callable[[Array, Array], Array]
 class Divergence:
     """A sum over the values of ``term(p, q)``, which is convex, zero where p = q, and homogeneous of degree one.
 
-    Homogeneity makes ``term(0, q)`` linear in q, so the values that a row does not hold count with their total mass
-    alone: the cost is that of the entries, not of rows times values.
+    By homogeneity ``term(0, q)`` is linear in q, so for the values that a row does not contain only their total mass matters.
+    The cost is proportional to the entries, not to rows times values.
 
     >>> variational({"a": 1, "b": 1}, {"a": 1, "b": 3}, exact=True)
     Fraction(1, 4)
@@ -191,7 +192,7 @@ class Norm:
 
     @property
     def rational(self) -> bool:
-        """Roots are irrational; only sums and maxima are not."""
+        """True for the sum and the maximum; roots are irrational."""
         return self.order in (1, math.inf)
 
     def __call__(self, p: Weights, q: Weights, *, exact: bool = False) -> Any:
@@ -220,7 +221,7 @@ class KullbackLeibler:
     """Relative entropy: sum p log(p / q), in bits by default; ``reverse`` swaps p and q.
 
     It is infinite where the second distribution has no mass on a value of the first. The order matters: in the lecture
-    notes' example KL(class, table) is finite and KL(table, class) infinite for every class (theory R22).
+    notes' example KL(class, table) is finite and KL(table, class) infinite for every class (docs/theory.md R22).
 
     >>> kullback_leibler({"a": 1}, {"a": 1, "b": 1}), KullbackLeibler(reverse=True)({"a": 1}, {"a": 1, "b": 1})
     (1.0, inf)
@@ -242,12 +243,12 @@ class KullbackLeibler:
 
     @property
     def rational(self) -> bool:
-        """Logarithms are irrational."""
+        """False: logarithms are irrational."""
         return False
 
     @property
     def unit(self) -> float:
-        """What one unit is worth in nats."""
+        """The size of one unit in nats."""
         return math.log(self.base)
 
     @property
@@ -273,7 +274,7 @@ def _absolute(p: Array, q: Array) -> Array:
 
 
 def _entropy(p: Array, q: Array) -> Array:
-    """``p log(p/q) - p + q``: the extra terms sum to zero, make each one non-negative, and cost no digits."""
+    """``p log(p/q) - p + q``: the extra terms sum to zero and make every term non-negative, without loss of accuracy."""
     result = np.asarray(q, dtype=np.float64).copy()  # p = 0
     some = p > 0
     first, second = p[some], q[some]
@@ -325,8 +326,19 @@ chi_square = Divergence("chi2", _chi_square, rational=True)
 
 
 def power_sum(p: Weights, q: Weights, order: int, *, exact: bool = False) -> Any:
-    """Return sum |p - q|^order: the power of the norm, which stays rational where the norm does not.
+    """Return sum |p - q|^order: the power of the norm, which is rational even if the norm is not.
 
+    Parameters
+    ----------
+    p, q
+        Distributions, as for every distance.
+    order : int
+        The power.
+    exact : bool
+        Return a Fraction.
+
+    Examples
+    --------
     >>> power_sum({"a": 1}, {"a": 1, "b": 1, "c": 1}, 2, exact=True)
     Fraction(2, 3)
     """
@@ -345,7 +357,7 @@ def between(distance: Distance, p: Weights, q: Weights, *, exact: bool = False) 
 
 
 def check_exact(distance: Distance, exact: bool) -> None:
-    """Refuse ``exact=True`` for distances that are irrational."""
+    """Raise InvalidArgument if ``exact=True`` is asked of an irrational distance."""
     if exact and not distance.rational:
         hint = " power_sum(p, q, order, exact=True) gives its power." if isinstance(distance, Norm) else ""
         raise InvalidArgument(
@@ -354,7 +366,7 @@ def check_exact(distance: Distance, exact: bool) -> None:
 
 
 def compare(p: Weights, q: Weights, *, exact: bool = False) -> Comparison:
-    """Put two distributions over their common values, each of which gets an entry."""
+    """Return two distributions as a comparison over the union of their values, each with an entry."""
     if isinstance(p, Mapping) != isinstance(q, Mapping):
         raise InvalidArgument("p and q must both be mappings from value to weight, or both sequences of weights.")
     for name, weights in (("p", p), ("q", q)):
@@ -373,7 +385,7 @@ def compare(p: Weights, q: Weights, *, exact: bool = False) -> Comparison:
 
 
 def checked_weights(name: str, weights: Sequence[Any], *, exact: bool = False) -> Array:
-    """Return weights checked: counts as int64 with a positive total, anything else as probabilities that sum to one."""
+    """Return valid weights: counts as int64 with a positive total, other numbers as probabilities that sum to one."""
     numbers: list[Number] = []
     for weight in weights:
         plain = weight.item() if isinstance(weight, np.generic) else weight

@@ -1,10 +1,10 @@
-"""The earth mover's distance: the least total of mass times ground distance that turns p into q.
+"""The earth mover's distance: the smallest sum of mass times ground distance that turns p into q.
 
 Three ground distances have closed forms, all scaled into [0, 1] (Li, Li and Venkatasubramanian 2007):
 
 * :class:`Equal`: every two values are at distance one, and the result is the variational distance;
-* :class:`Ordered`: values on a line. All mass that must cross a gap crosses it once, so the cost is the sum over the
-  gaps of their width times |P(left of it) - Q(left of it)|;
+* :class:`Ordered`: values on a line. The mass |P(left of it) - Q(left of it)| must cross each gap, so the cost is the sum over
+  the gaps of their width times this mass;
 * a :class:`~dpaudit.anonymity.hierarchy.Taxonomy`: the same on a tree; each edge is crossed by |P(below) - Q(below)|.
 """
 
@@ -20,11 +20,11 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from dpaudit._util.validation import check_choice, did_you_mean, shorten
 from dpaudit.anonymity.cells import as_moment, as_number
 from dpaudit.anonymity.distances import Array, Comparison, Weights, between, divide, variational
 from dpaudit.anonymity.hierarchy import Taxonomy
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_choice, did_you_mean, shorten
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class Ordered:
                 raise InvalidArgument(f"order={self.order!r} must name each value once, and at least one.")
 
     def places(self, domain: Sequence[Any], declared: tuple[Any, ...] | None = None) -> tuple[list[int], int]:
-        """Return where each value lies, in whole steps from the first, and how many steps the last one is away."""
+        """Return the position of each value in whole steps from the first, and the position of the last."""
         order = self.order if self.order is not None else declared
         if order is None:
             numbers = _whole(_numbers(domain))
@@ -190,7 +190,7 @@ def _leaves(taxonomy: Taxonomy, domain: Sequence[Any]) -> Sequence[Any]:
     leaves = set(taxonomy.leaves)
     for value in domain:
         if not isinstance(value, Hashable) or value not in leaves:
-            taxonomy.ancestors(value)  # says that it is unknown
+            taxonomy.ancestors(value)  # raises for an unknown value
             raise InvalidArgument(
                 f"value={value!r} is an inner label of the taxonomy; sensitive values must be leaves."
             )
@@ -223,4 +223,6 @@ def _whole(numbers: Sequence[int | Fraction]) -> list[int]:
 
 def _from_first(places: Sequence[int], steps: Sequence[int]) -> tuple[list[int], int]:
     first = min(steps)
-    return [place - first for place in places], (max(steps) - first) or 1  # one place only: nothing is far
+    return [place - first for place in places], (
+        max(steps) - first
+    ) or 1  # with a single position all distances are zero

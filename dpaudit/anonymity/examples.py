@@ -1,6 +1,6 @@
 """The lecture notes' worked example: nine students, their postcode and points, and the system that they use.
 
-The names are left out: they are identifiers, and no measure looks at them.
+The names are left out: they are identifiers, and no measure uses them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def lecture_notes() -> Example:
     """Return the example as printed, with its slip: record 3 has postcode 3400 and is published as 3200-3299.
 
     Three classes of three records. The variational distances to the table are 4/9, 5/9 and 2/9: the 4/9 that the notes
-    work out is class 1, and the table is t-close for t = 5/9 (theory R22).
+    work out is class 1, and the table is t-close for t = 5/9 (docs/theory.md R22).
 
     >>> lecture_notes().table
     Table(9 records, 3 classes, quasi-identifiers plz, points, sensitive system)

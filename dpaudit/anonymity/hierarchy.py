@@ -17,14 +17,14 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 import pandas as pd
 
+from dpaudit._util.validation import check_count, did_you_mean, shorten
 from dpaudit.anonymity.cells import SUPPRESSED, as_number, as_text
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_count, did_you_mean, shorten
 
 
 @runtime_checkable
 class Hierarchy(Protocol):
-    """A ladder of coarser and coarser labels for the values of one attribute."""
+    """Labels of increasing coarseness for the values of one attribute."""
 
     @property
     def height(self) -> int:
@@ -106,7 +106,7 @@ class Intervals:
         For each level the edges of its intervals, increasing. The edges of a coarser level are among those of the finer
         one, so that the intervals nest.
     whole
-        Whether the values are whole numbers: then ``[3200, 3300)`` is written ``3200-3299``.
+        The values are whole numbers, so ``[3200, 3300)`` is written ``3200-3299``.
 
     >>> plz = Intervals([[2600, 3200, 3300, 3700, 3900], [2600, 3300, 3900]])
     >>> [plz.generalise(3270, level) for level in range(4)]
@@ -127,8 +127,8 @@ class Intervals:
             if stray or coarser[0] != finer[0] or coarser[-1] != finer[-1]:
                 shown = ", ".join(map(_plain, stray)) or "its first and last edge"
                 raise InvalidArgument(
-                    f"levels[{index}] does not nest: {shown} must agree with levels[{index - 1}], or an interval would "
-                    "be cut in two on the way up."
+                    f"levels[{index}] does not nest: {shown} must be edges of levels[{index - 1}] too, so that no interval "
+                    "is split by a coarser level."
                 )
         self._labels = {
             self._label(low, high): (level, low)
@@ -138,7 +138,17 @@ class Intervals:
 
     @classmethod
     def of_width(cls, widths: Sequence[Any], *, low: Any, high: Any, whole: bool = True) -> Intervals:
-        """Intervals of equal width from ``low`` to at least ``high``; each width must divide the next."""
+        """Return intervals of equal width.
+
+        Parameters
+        ----------
+        widths : sequence of numbers
+            The width of each level; each must divide the next.
+        low, high : number
+            The first edge, and the number that the last edge must reach.
+        whole : bool
+            As for :class:`Intervals`.
+        """
         steps = [_exact("width", width) for width in widths]
         start, end = _exact("low", low), _exact("high", high)
         if not steps or min(steps) <= 0 or any(after % before for before, after in itertools.pairwise(steps)):
@@ -318,8 +328,19 @@ class Taxonomy:
 def generalise(
     frame: pd.DataFrame, hierarchies: Mapping[Hashable, Hierarchy], levels: Mapping[Hashable, int]
 ) -> pd.DataFrame:
-    """Return the table with each named column generalised to its level; other columns, order and index stay.
+    """Return the table with each named column generalised to its level; other columns, order and index stay the same.
 
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+        The original table.
+    hierarchies : mapping
+        The hierarchy of each column.
+    levels : mapping
+        The level of each column to generalise.
+
+    Examples
+    --------
     >>> raw = pd.DataFrame({"plz": [3270, 3294], "system": ["iOS", "Android"]})
     >>> generalise(raw, {"plz": Prefixes(4)}, {"plz": 2})["plz"].tolist()
     ['32**', '32**']
@@ -342,7 +363,7 @@ def generalise(
 
 
 def interval_label(low: Any, high: Any) -> str:
-    """Write a closed interval: ``3200-3299`` where that can be read back, otherwise ``[-5, 12.5]``.
+    """Write a closed interval: ``3200-3299`` if that is unambiguous, otherwise ``[-5, 12.5]``.
 
     >>> interval_label(3200, 3299), interval_label(-5, 12.5), interval_label(7, 7)
     ('3200-3299', '[-5, 12.5]', '7')
@@ -361,9 +382,7 @@ def _collect(tree: Any, above: Hashable, parents: dict[Hashable, Hashable | None
     elif isinstance(tree, Iterable) and not isinstance(tree, str | bytes):
         below = [(label, None) for label in tree]
     else:
-        raise InvalidArgument(
-            f"tree: below {above!r} stands {tree!r}; it must be a mapping, a list of values, or None (null)."
-        )
+        raise InvalidArgument(f"tree: {tree!r} below {above!r} must be a mapping, a list of values, or None (null).")
     if not below and len(parents) == 1:
         raise InvalidArgument("tree is empty; a taxonomy needs at least one value below its root.")
     for label, subtree in below:
@@ -387,7 +406,7 @@ def _edges(name: str, edges: Sequence[Any], whole: bool) -> tuple[Fraction, ...]
     if len(exact) < 2 or any(low >= high for low, high in itertools.pairwise(exact)):
         raise InvalidArgument(f"{name}={shorten(list(edges))} must be at least two increasing numbers.")
     if whole and any(edge.denominator != 1 for edge in exact):
-        raise InvalidArgument(f"{name}={shorten(list(edges))} has broken numbers; pass whole=False for real values.")
+        raise InvalidArgument(f"{name}={shorten(list(edges))} must be whole numbers; pass whole=False for real values.")
     return exact
 
 

@@ -1,4 +1,4 @@
-"""The result of a measure: a number, the classes behind it, and whether it meets what was asked."""
+"""The result of a measure: its value, the value of each class, and the comparison with a required value."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from dpaudit.anonymity.table import Column, Table, describe
 from dpaudit.errors import InvalidArgument
 
 
-class Sense(enum.Enum):
-    """How a measure is compared with a required value."""
+class MeasureSense(enum.Enum):
+    """The comparison of a measure with a required value."""
 
     AT_LEAST = ">="  # k, l: larger is safer
     AT_MOST = "<="  # t, alpha, beta, epsilon: smaller is safer
@@ -28,16 +28,16 @@ class Sense(enum.Enum):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Measure:
-    """What a measure found, with the class and the records that decide it.
+    """The value of a measure, with the class and the records that decide it.
 
     ``per_class[c]`` is the value of class ``c``, and ``value`` the worst of them, which class ``deciding_class``
-    attains (the first, if several do). ``records`` are the positions of the records that decide: those of the class, or
-    where one sensitive value decides, those of the class that hold ``deciding_value``.
+    attains (the first, if several do). ``records`` are the positions of the records that decide: those of the class, or if one
+    sensitive value decides, those of the class that have ``deciding_value``.
     """
 
     name: str
     value: int | float | Fraction
-    sense: Sense
+    sense: MeasureSense
     table: Table
     per_class: Array
     deciding_class: int
@@ -45,29 +45,29 @@ class Measure:
     attribute: Hashable | None = None
     deciding_value: Any = None
     reference: Mapping[Any, int] | None = None  # counts of the reference set, for (n, epsilon)-closeness
-    tolerance: float = 1e-12  # what a float may be off by rounding
+    tolerance: float = 1e-12  # allowance for the rounding of a float
 
     def meets(self, required: float | Fraction) -> bool:
-        """Whether the table keeps the promise ``required``.
+        """Return True if the value is at least as good as ``required``.
 
-        Exact where the value is a Fraction or an int. A float may miss by its rounding, so ``tolerance`` is forgiven.
+        The comparison is exact if the value is a Fraction or an int; for a float it allows ``tolerance`` for rounding.
         """
         bound = as_number(required)
         if bound is None:
             if isinstance(required, float) and math.isinf(required):
-                return bool(self.value >= required if self.sense is Sense.AT_LEAST else True)
+                return bool(self.value >= required if self.sense is MeasureSense.AT_LEAST else True)
             raise InvalidArgument(f"required={required!r} must be a number.")
         if isinstance(self.value, float) and math.isinf(self.value):
-            return self.sense is Sense.AT_LEAST
+            return self.sense is MeasureSense.AT_LEAST
         value = Fraction(self.value)
         slack = self._slack(bound) if isinstance(self.value, float) else Fraction(0)
-        if self.sense is Sense.AT_LEAST:
+        if self.sense is MeasureSense.AT_LEAST:
             return value >= bound - slack
-        # A strict inequality forgives nothing: equality, which rounding may hide, must not pass.
-        return value <= bound + slack if self.sense is Sense.AT_MOST else value < bound - slack
+        # No allowance for a strict inequality: rounding might hide that the two are equal.
+        return value <= bound + slack if self.sense is MeasureSense.AT_MOST else value < bound - slack
 
     def explain(self, stated: float | Fraction) -> str:
-        """Say whose value a stated number is: the table's, that of some classes, or nobody's.
+        """Explain a stated number: the value of the table, of some classes, or of none.
 
         >>> from dpaudit.anonymity import lecture_notes, t_closeness
         >>> t_closeness(lecture_notes().table, exact=True).explain(Fraction(4, 9))
@@ -96,8 +96,8 @@ class Measure:
         return Fraction(self.tolerance) * max(Fraction(1), abs(bound))
 
     def worst(self, count: int = 5) -> list[int]:
-        """Return the classes furthest from safe, worst first; equally bad ones by number."""
-        keys = self.per_class if self.sense is Sense.AT_LEAST else -self.per_class
+        """Return the numbers of the worst classes, worst first; equally bad ones by number."""
+        keys = self.per_class if self.sense is MeasureSense.AT_LEAST else -self.per_class
         return [int(index) for index in np.argsort(keys, kind="stable")[:count]]
 
     def __str__(self) -> str:
@@ -114,7 +114,7 @@ class Measure:
 
 
 def format_value(value: float | Fraction) -> str:
-    """Write a value for a person: fractions with their decimals.
+    """Return a value as text: fractions with their decimals.
 
     >>> format_value(Fraction(5, 9)), format_value(3), format_value(0.1 + 0.2), format_value(math.inf)
     ('5/9 (0.555556)', '3', '0.3', 'inf')
@@ -127,10 +127,19 @@ def format_value(value: float | Fraction) -> str:
 def worst_of(
     table: Table, attribute: Hashable | None, others_known: bool, measure: Callable[[Table, Column], Measure]
 ) -> Measure:
-    """Apply a measure to one sensitive attribute, or to each of them, and return the worst.
+    """Apply a measure to one sensitive attribute, or to each of them, and return the worst result.
 
-    With ``others_known`` the observer knows the other sensitive attributes, which then act as quasi-identifiers
-    (Machanavajjhala et al. 2007): a class that is diverse in each attribute alone need not be so once one is known.
+    Parameters
+    ----------
+    table : Table
+        The published table.
+    attribute
+        The sensitive attribute; None for all of them.
+    others_known : bool
+        The observer knows the other sensitive attributes, which then act as quasi-identifiers (Machanavajjhala et al. 2007):
+        a class that is diverse in each attribute alone need not be diverse once one is known.
+    measure : callable
+        The measure of one attribute.
     """
     every = attribute is None and len(table.sensitive) > 1
     names = [column.name for column in table.sensitive] if every else [table.attribute(attribute).name]
@@ -139,13 +148,13 @@ def worst_of(
         others = [column.name for column in table.sensitive if column.name != name]
         seen = table.regrouped(others) if others_known and others else table
         results.append(measure(seen, seen.attribute(name)))
-    larger_is_safer = results[0].sense is Sense.AT_LEAST
+    larger_is_safer = results[0].sense is MeasureSense.AT_LEAST
     return (min if larger_is_safer else max)(results, key=lambda result: result.value)
 
 
 def decided(
     name: str,
-    sense: Sense,
+    sense: MeasureSense,
     table: Table,
     per_class: Array,
     *,
@@ -154,8 +163,8 @@ def decided(
     tolerance: float = 1e-12,
     reference: Mapping[Any, int] | None = None,
 ) -> Measure:
-    """Find the deciding class and its records; ``deciding_codes[c]`` is the value that decides class ``c``."""
-    index = int(np.argmin(per_class) if sense is Sense.AT_LEAST else np.argmax(per_class))
+    """Return the measure with its deciding class and records; ``deciding_codes[c]`` is the value that decides class ``c``."""
+    index = int(np.argmin(per_class) if sense is MeasureSense.AT_LEAST else np.argmax(per_class))
     value = per_class[index]
     records = table.classes.records(index)
     deciding_value = None
@@ -181,7 +190,7 @@ def decided(
 def compare_classes(
     table: Table, column: Column, *, reference: Mapping[Any, Any] | None = None, exact: bool = False
 ) -> Comparison:
-    """Put the classes' distributions (rows) against that of the table, or against a given prior."""
+    """Return the classes' distributions (rows) with that of the table, or with a given prior, as the reference."""
     width = len(column.values)
     keys, counts = np.unique(table.classes.of_record * width + column.codes, return_counts=True)
     row, value = np.divmod(keys, width)

@@ -1,7 +1,7 @@
 """Measures of a published table: k-anonymity, (alpha, k), l-diversity, t-closeness, beta-likeness, delta-disclosure.
 
-Each is the worst over the equivalence classes and comes with all of them. With several sensitive attributes the worst
-attribute decides, unless one is named. None of them is a property of a mechanism, so none is differential privacy.
+Each measure is the worst value over the equivalence classes; the result also has the value of each class. With several
+sensitive attributes the worst attribute decides, unless one is named.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._util.validation import check_choice, check_count
 from dpaudit.anonymity.cells import as_number
 from dpaudit.anonymity.distances import (
     Array,
@@ -34,10 +35,9 @@ from dpaudit.anonymity.distances import (
     maximum,
     variational,
 )
-from dpaudit.anonymity.measure import Measure, Sense, compare_classes, decided, worst_of
+from dpaudit.anonymity.measure import Measure, MeasureSense, compare_classes, decided, worst_of
 from dpaudit.anonymity.table import Column, Table
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_choice, check_count
 
 DISTANCES: Mapping[str, Distance] = {
     "tv": variational,
@@ -78,7 +78,7 @@ def k_anonymity(table: Table) -> Measure:
     >>> k_anonymity(lecture_notes().table).value
     3
     """
-    return decided("k-anonymity", Sense.AT_LEAST, table, table.classes.sizes)
+    return decided("k-anonymity", MeasureSense.AT_LEAST, table, table.classes.sizes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +89,20 @@ class AlphaK:
     k: Measure
 
     def meets(self, *, alpha: float | Fraction, k: int) -> bool:
-        """Whether no sensitive value has a share above ``alpha`` in a class, and no class fewer than ``k`` records."""
+        """Return True if no share is above ``alpha`` and no class has fewer than ``k`` records."""
         return self.alpha.meets(alpha) and self.k.meets(k)
 
 
 def alpha_k_anonymity(table: Table, attribute: Hashable | None = None, *, exact: bool = False) -> AlphaK:
-    """Return the largest share that a sensitive value has in a class, with k (Wong, Li, Fu and Wang 2006).
+    """Return the largest share of a sensitive value in a class, with k (Wong, Li, Fu and Wang 2006).
 
+    Parameters
+    ----------
+    table, attribute, exact
+        As for :func:`t_closeness`.
+
+    Examples
+    --------
     >>> from dpaudit.anonymity.examples import lecture_notes
     >>> alpha_k_anonymity(lecture_notes().table, exact=True).alpha.value
     Fraction(2, 3)
@@ -103,7 +110,7 @@ def alpha_k_anonymity(table: Table, attribute: Hashable | None = None, *, exact:
 
     def alpha(seen: Table, column: Column) -> Measure:
         comparison = compare_classes(seen, column, exact=exact)
-        return _largest_entry("alpha", Sense.AT_MOST, seen, column, comparison, comparison.p)
+        return _largest_entry("alpha", MeasureSense.AT_MOST, seen, column, comparison, comparison.p)
 
     return AlphaK(worst_of(table, attribute, False, alpha), k_anonymity(table))
 
@@ -117,9 +124,18 @@ def l_diversity(
 ) -> Measure:
     """Return the l of distinct or of entropy l-diversity (Machanavajjhala et al. 2007).
 
-    ``distinct`` counts the sensitive values in a class; ``entropy`` is exp(H), their effective number: at most the
-    number of values, and equal to it where they are equally frequent. exp(H) >= l is decided exactly for whole l.
+    Parameters
+    ----------
+    table, attribute
+        As for :func:`t_closeness`.
+    kind : {"distinct", "entropy"}
+        ``"distinct"``: the number of sensitive values in a class. ``"entropy"``: exp(H), their effective number, which is at
+        most the number of values, and equal to it if they are equally frequent. exp(H) >= l is decided exactly for whole l.
+    others_known : bool
+        The observer knows the other sensitive attributes.
 
+    Examples
+    --------
     >>> from dpaudit.anonymity.examples import lecture_notes
     >>> l_diversity(lecture_notes().table).value, round(l_diversity(lecture_notes().table, kind="entropy").value, 6)
     (2, 1.889882)
@@ -129,7 +145,7 @@ def l_diversity(
     def diversity(seen: Table, column: Column) -> Measure:
         comparison = compare_classes(seen, column)
         per_class = _distinct(comparison) if kind == "distinct" else _effective(comparison)
-        return decided(f"{kind} l-diversity", Sense.AT_LEAST, seen, per_class, column=column, tolerance=0.0)
+        return decided(f"{kind} l-diversity", MeasureSense.AT_LEAST, seen, per_class, column=column, tolerance=0.0)
 
     return worst_of(table, attribute, others_known, diversity)
 
@@ -142,6 +158,15 @@ def recursive_diversity(
     With the counts of a class in descending order, r_1 >= r_2 >= ..., the definition is r_1 < c (r_l + ... + r_m): the
     most frequent value does not dominate the rare ones. A class with fewer than l values has an infinite c.
 
+    Parameters
+    ----------
+    table, attribute, exact, others_known
+        As for :func:`t_closeness`.
+    level : int
+        The l of the definition.
+
+    Examples
+    --------
     >>> frame = {"q": [0] * 6, "s": list("aaaaab")}
     >>> recursive_diversity(Table.from_frame(frame, quasi_identifiers="q", sensitive="s"), level=2, exact=True).value
     Fraction(5, 1)
@@ -157,7 +182,7 @@ def recursive_diversity(
         ratio = np.full(comparison.rows, math.inf, dtype=object if exact else np.float64)
         some = tail > 0
         ratio[some] = divide(largest[some], tail[some], exact)
-        return decided(f"recursive (c, {level})-diversity", Sense.BELOW, seen, ratio, column=column)
+        return decided(f"recursive (c, {level})-diversity", MeasureSense.BELOW, seen, ratio, column=column)
 
     return worst_of(table, attribute, others_known, recursion)
 
@@ -165,8 +190,17 @@ def recursive_diversity(
 def recursive_level(
     table: Table, attribute: Hashable | None = None, *, c: float | Fraction, others_known: bool = False
 ) -> Measure:
-    """Return the largest l such that the table is recursively (c, l)-diverse; 0 if it is not even for l = 1.
+    """Return the largest l such that the table is recursively (c, l)-diverse; 0 if it is not so even for l = 1.
 
+    Parameters
+    ----------
+    table, attribute, others_known
+        As for :func:`t_closeness`.
+    c : number
+        The c of the definition (see :func:`recursive_diversity`).
+
+    Examples
+    --------
     >>> frame = {"q": [0] * 6, "s": list("aaabbc")}
     >>> recursive_level(Table.from_frame(frame, quasi_identifiers="q", sensitive="s"), c=2).value
     2
@@ -181,7 +215,7 @@ def recursive_level(
         left, right = largest.astype(object) * factor.denominator, tails.astype(object) * factor.numerator
         kept = (left[comparison.row] < right).astype(np.int64)  # tails shrink, so the levels kept are the first ones
         name = f"recursive ({float(factor):g}, l)-diversity"
-        return decided(name, Sense.AT_LEAST, seen, comparison.sums(kept), column=column)
+        return decided(name, MeasureSense.AT_LEAST, seen, comparison.sums(kept), column=column)
 
     return worst_of(table, attribute, others_known, levels)
 
@@ -199,12 +233,18 @@ def t_closeness(
 
     Parameters
     ----------
+    table : Table
+        The published table.
+    attribute
+        The sensitive attribute; by default the worst of all.
     distance
         A name (``tv``, ``l1``, ``l2``, ``max``, ``kl``, ``kl-reverse``, ``js``, ``hellinger``, ``chi2``) or a distance.
     reference
         A distribution to compare with in place of the table's, such as a prior assumption.
     exact
         Return Fractions; for rational distances.
+    others_known
+        The observer knows the other sensitive attributes, which then act as quasi-identifiers.
 
     >>> from dpaudit.anonymity.examples import lecture_notes
     >>> t = t_closeness(lecture_notes().table, exact=True)
@@ -216,7 +256,9 @@ def t_closeness(
 
     def closeness(seen: Table, column: Column) -> Measure:
         comparison = compare_classes(seen, column, reference=reference, exact=exact)
-        return decided(f"t-closeness ({metric.name})", Sense.AT_MOST, seen, metric.per_row(comparison), column=column)
+        return decided(
+            f"t-closeness ({metric.name})", MeasureSense.AT_MOST, seen, metric.per_row(comparison), column=column
+        )
 
     return worst_of(table, attribute, others_known, closeness)
 
@@ -226,9 +268,17 @@ def beta_likeness(
 ) -> Measure:
     """Return the largest relative gain (p - q) / q of a sensitive value in a class (Cao and Karras 2012).
 
-    Only gains count (p > q). The enhanced version also asks that a gain be at most -ln q; where one is larger no beta
-    helps, and the value is infinite.
+    Only gains count (p > q).
 
+    Parameters
+    ----------
+    table, attribute, exact
+        As for :func:`t_closeness`.
+    enhanced : bool
+        A gain must also be at most -ln q; if one is larger, the value is infinite.
+
+    Examples
+    --------
     >>> from dpaudit.anonymity.examples import lecture_notes
     >>> beta_likeness(lecture_notes().table, exact=True).value
     Fraction(2, 1)
@@ -243,7 +293,7 @@ def beta_likeness(
         if enhanced:
             gain[gain.astype(np.float64) > -np.log(q.astype(np.float64)) + 1e-12] = math.inf
         name = "enhanced beta-likeness" if enhanced else "beta-likeness"
-        return _largest_entry(name, Sense.AT_MOST, seen, column, comparison, gain)
+        return _largest_entry(name, MeasureSense.AT_MOST, seen, column, comparison, gain)
 
     return worst_of(table, attribute, False, likeness)
 
@@ -251,8 +301,8 @@ def beta_likeness(
 def delta_disclosure(table: Table, attribute: Hashable | None = None) -> Measure:
     """Return the largest |ln(p / q)| of a sensitive value in a class (Brickell and Shmatikov 2008).
 
-    The definition asks for < delta for every value of the attribute, so a class that lacks one has infinite disclosure:
-    whoever is in it certainly does not have that value.
+    The definition requires less than delta for every value of the attribute. A class that lacks a value has infinite
+    disclosure: it reveals that its records do not have that value.
 
     >>> table = Table.from_frame({"q": [0, 0, 1, 1], "s": list("abab")}, quasi_identifiers="q", sensitive="s")
     >>> delta_disclosure(table).value
@@ -262,29 +312,29 @@ def delta_disclosure(table: Table, attribute: Hashable | None = None) -> Measure
     def disclosure(seen: Table, column: Column) -> Measure:
         comparison = compare_classes(seen, column)
         loss = np.abs(np.log(comparison.p / comparison.q[comparison.value]))
-        result = _largest_entry("delta-disclosure", Sense.BELOW, seen, column, comparison, loss)
+        result = _largest_entry("delta-disclosure", MeasureSense.BELOW, seen, column, comparison, loss)
         lacking = _distinct(comparison) < len(column.values)
         if not lacking.any():
             return result
         per_class = np.where(lacking, math.inf, result.per_class)
-        return decided("delta-disclosure", Sense.BELOW, seen, per_class, column=column)
+        return decided("delta-disclosure", MeasureSense.BELOW, seen, per_class, column=column)
 
     return worst_of(table, attribute, False, disclosure)
 
 
 def average_class_size(table: Table, k: int) -> float:
-    """Return records / (classes * k): one where every class has exactly k records (LeFevre et al. 2006)."""
+    """Return records / (classes * k): one if every class has exactly k records (LeFevre et al. 2006)."""
     check_count(k=k)
     return table.records / (len(table.classes) * k)
 
 
 def discernibility(table: Table) -> int:
-    """Return the sum of squared class sizes: every record pays for its crowd (Bayardo and Agrawal 2005)."""
+    """Return the sum of squared class sizes: each record costs the size of its class (Bayardo and Agrawal 2005)."""
     return int((table.classes.sizes.astype(np.int64) ** 2).sum())
 
 
 def _largest_entry(
-    name: str, sense: Sense, table: Table, column: Column, comparison: Comparison, entries: Array
+    name: str, sense: MeasureSense, table: Table, column: Column, comparison: Comparison, entries: Array
 ) -> Measure:
     per_class = np.maximum.reduceat(entries, comparison.starts)
     # The first entry of each row that attains the maximum decides.
@@ -300,7 +350,7 @@ def _distinct(comparison: Comparison) -> NDArray[np.int64]:
 
 
 def _effective(comparison: Comparison) -> NDArray[np.float64]:
-    """Return exp(H) of each row, on the right side of every whole number."""
+    """Return exp(H) of each row, rounded to the correct side of every whole number."""
     counts = comparison.weight
     size = comparison.size
     entropy = np.maximum(np.log(size) - comparison.sums(counts * np.log(counts)) / size, 0.0)
@@ -320,7 +370,7 @@ def _effective(comparison: Comparison) -> NDArray[np.float64]:
 
 @functools.lru_cache(maxsize=4096)
 def _side(counts: tuple[int, ...], whole: int) -> int:
-    """Whether exp(H) is above, at or below a whole number: the sign of n ln n - sum c ln c - n ln l, with 60 digits."""
+    """Return the sign of exp(H) minus a whole number: that of n ln n - sum c ln c - n ln l, with 60 digits."""
     with decimal.localcontext(prec=60):
         total = decimal.Decimal(sum(counts))
         logs = {count: decimal.Decimal(count).ln() for count in {*counts, whole}}

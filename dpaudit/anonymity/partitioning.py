@@ -1,8 +1,8 @@
-"""Mondrian: k-anonymity by cutting the space of the quasi-identifiers in half, again and again.
+"""Mondrian: make a table k-anonymous by repeatedly cutting the space of the quasi-identifiers.
 
 Strict multidimensional partitioning (LeFevre, DeWitt and Ramakrishnan 2006): a group of records is cut across its
-widest quasi-identifier, at the value nearest to the median, as long as all parts keep what is required; otherwise the
-next widest is tried, and when none is left the group becomes a class.
+widest quasi-identifier, at the value nearest to the median, if all parts meet the requirements. Otherwise the next widest
+is tried, and if none is left the group becomes a class.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpaudit._util.validation import check_choice, check_count, check_non_negative, check_positive
 from dpaudit.anonymity.cells import MISSING, as_moment, as_number, sort_key
 from dpaudit.anonymity.distances import Comparison, Distance
 from dpaudit.anonymity.hierarchy import Hierarchy, interval_label
@@ -25,7 +26,6 @@ from dpaudit.anonymity.measures import _distinct, _effective, as_distance, avera
 from dpaudit.anonymity.regions import set_label
 from dpaudit.anonymity.table import Column, Table
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_choice, check_count, check_non_negative, check_positive
 
 Records = NDArray[np.int64]
 
@@ -59,11 +59,30 @@ def mondrian(
     distance: str | Distance = "tv",
     hierarchies: Mapping[Hashable, Hierarchy] | None = None,
 ) -> Anonymised:
-    """Generalise the quasi-identifiers of a table until it is k-anonymous, and if asked l-diverse and t-close.
+    """Generalise the quasi-identifiers of a table until it is k-anonymous, and optionally l-diverse and t-close.
 
     Numbers and dates become the range of their class, other values a set, and a quasi-identifier with a hierarchy the
-    lowest label that contains its class. Every sensitive attribute must be diverse and close.
+    lowest label that contains its class.
 
+    Parameters
+    ----------
+    table : Table
+        The original table.
+    k : int
+        Smallest number of records of a class.
+    l : float, optional
+        Smallest diversity of every sensitive attribute in a class.
+    diversity : {"distinct", "entropy"}
+        The kind of l-diversity.
+    t : float, optional
+        Largest distance of every sensitive attribute's distribution in a class from that in the table.
+    distance
+        The distance of ``t``, as for :func:`~dpaudit.anonymity.t_closeness`.
+    hierarchies : mapping, optional
+        A hierarchy for each quasi-identifier that has one.
+
+    Examples
+    --------
     >>> from dpaudit.anonymity.examples import lecture_notes
     >>> notes = lecture_notes()
     >>> raw = Table.from_frame(notes.original, quasi_identifiers=["plz", "points"], sensitive="system")
@@ -102,13 +121,13 @@ class _Axis(Protocol):
     """One quasi-identifier as a direction in which records can be cut."""
 
     def width(self, group: Records) -> float:
-        """How much of the axis the group spans, from 0 (one value) to 1."""
+        """Return the share of the axis that the group spans, from 0 (one value) to 1."""
 
     def cut(self, group: Records) -> list[Records]:
-        """The parts of the best cut."""
+        """Return the parts of the best cut."""
 
     def labels(self, groups: Sequence[Records]) -> list[Any]:
-        """What is published for each group."""
+        """Return the published label of each group."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -130,7 +149,7 @@ class _Line:
         middle = np.partition(ranks, half)[half]
         below = ranks < middle
         upto = ranks <= middle
-        # Either the middle value goes right or left: the more even cut leaves the larger smaller part.
+        # The records with the middle value go left or right, whichever makes the smaller part larger.
         uneven = abs(2 * int(below.sum()) - len(ranks)), abs(2 * int(upto.sum()) - len(ranks))
         left = below if uneven[0] <= uneven[1] else upto
         return [group[left], group[~left]]
@@ -207,11 +226,11 @@ def _sorted_by(value: Any, plain: bool) -> Any:
 
 
 def _places(order: Sequence[Any]) -> tuple[NDArray[np.float64], bool]:
-    """Return where the values lie between 0 and 1, and whether a range of them can be written as its ends."""
+    """Return the positions of the values between 0 and 1, and True if a range of them can be written by its ends."""
     if not any(isinstance(value, str) for value in order):
         for convert in (_number, _seconds):
             known = [place for value in order if (place := convert(value)) is not None]
-            # An ordered Categorical may go against its numbers: then it has no ranges.
+            # The order of a Categorical may differ from that of its numbers; then ranges are not used.
             if len(known) == len(order) and known == sorted(known):
                 places = np.array(known, dtype=np.float64)
                 return (places - places[0]) / ((places[-1] - places[0]) or 1.0), True
@@ -274,7 +293,7 @@ def _compare(column: Column, groups: Sequence[Records]) -> Comparison:
 
 
 def _partition(axes: Sequence[_Axis], records: int, k: int, checks: Sequence[Check]) -> Iterator[Records]:
-    """Yield the classes. Groups advance together, so that each requirement is checked for many cuts in one call."""
+    """Yield the classes. All groups are cut in rounds, so that each requirement is checked for many cuts in one call."""
     waiting: list[tuple[Records, Iterator[list[Records]]]] = []
     fresh = [np.arange(records)]
     while fresh or waiting:

@@ -1,26 +1,35 @@
-"""The worst classes drawn: the distribution of the sensitive attribute in each, against the table's."""
+"""SVG plot of the worst classes: the distribution of the sensitive attribute in each, beside that of the table."""
 
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 import warnings
 from pathlib import Path
 from typing import Any
 
+from dpaudit._util.files import replace_file
 from dpaudit.anonymity.cells import as_number, as_text, sort_key
 from dpaudit.anonymity.measure import Measure, format_value
 from dpaudit.anonymity.table import describe
 from dpaudit.errors import InvalidArgument, MissingDependency
 
 _VALUES = 24
+"""Number of sensitive values with a bar of their own; all other values share one bar."""
 
 
 def save_plot(measure: Measure, path: str, *, classes: int = 12) -> None:
-    """Write an SVG of the ``classes`` worst classes of a measure of a sensitive attribute.
+    """Write an SVG of the worst classes of a measure of a sensitive attribute.
 
-    The file appears complete or not at all, and the same table gives the same bytes.
+    The file is written as a whole or not at all, and the same table gives the same bytes.
+
+    Parameters
+    ----------
+    measure : Measure
+        A measure with a sensitive attribute.
+    path : str
+        The file to write.
+    classes : int
+        Number of classes to show, the worst first.
     """
     try:
         import matplotlib
@@ -58,7 +67,10 @@ def save_plot(measure: Measure, path: str, *, classes: int = 12) -> None:
         figure.suptitle(f"{measure.name} of {measure.attribute}", fontsize=10, parse_math=False)
         picture = io.BytesIO()
         figure.savefig(picture, format="svg", metadata={"Date": None})
-    _write(path, picture.getvalue())
+    try:
+        replace_file(Path(path), picture.getvalue())
+    except OSError as error:
+        raise InvalidArgument(f"--plot={path!r} cannot be written: {error.strerror or error}.") from error
 
 
 def _heights(shares: dict[Any, Any], values: list[Any], names: list[str]) -> list[float]:
@@ -67,20 +79,9 @@ def _heights(shares: dict[Any, Any], values: list[Any], names: list[str]) -> lis
 
 
 def _by_number(value: Any) -> tuple[Any, ...]:
-    number = as_number(value)  # also of text, as files have it
+    number = as_number(value)  # files hold numbers as text
     return (0, number) if number is not None else (1, sort_key(value))
 
 
 def _short(text: str, limit: int = 24) -> str:
     return text if len(text) <= limit else f"{text[: limit - 3]}..."
-
-
-def _write(path: str, content: bytes) -> None:
-    target = Path(path)
-    try:
-        with tempfile.NamedTemporaryFile(dir=target.parent, prefix=f".{target.name}.", delete=False) as file:
-            file.write(content)
-        os.chmod(file.name, 0o644)
-        os.replace(file.name, target)
-    except OSError as error:
-        raise InvalidArgument(f"--plot={path!r} cannot be written: {error.strerror or error}.") from error

@@ -1,7 +1,7 @@
-"""Tables from files: CSV in any common dialect, and Parquet where pyarrow is installed.
+"""Read tables from files: CSV in any common dialect, and Parquet if pyarrow is installed.
 
-CSV cells stay text, exactly as published: ``01234`` keeps its zero, ``NA`` is Namibia, and ``1`` and ``1.0`` are two
-values, because an observer of the file can tell them apart. Only an empty cell is missing.
+CSV cells stay text, exactly as published: ``01234`` keeps its zero, ``NA`` may be Namibia, and ``1`` and ``1.0`` are two
+values, because an observer of the file can distinguish them. Only an empty cell is missing.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import codecs
 import csv
 import importlib
-import io
 import re
 import sys
 from array import array
@@ -21,8 +20,8 @@ from typing import IO, Any
 import numpy as np
 import pandas as pd
 
+from dpaudit._util.validation import did_you_mean, shorten
 from dpaudit.errors import InvalidArgument, MissingDependency
-from dpaudit.validation import did_you_mean, shorten
 
 _DELIMITERS = (",", ";", "\t", "|")
 _BYTE_ORDER_MARKS = {
@@ -33,6 +32,7 @@ _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 _SAMPLE = 1 << 16
+"""Number of characters from which the delimiter is detected."""
 
 
 def read_frame(
@@ -50,9 +50,9 @@ def read_frame(
     columns
         The columns to keep; all by default.
     delimiter
-        What separates the cells; found out from the beginning of the file by default.
+        The character between cells; detected from the beginning of the file by default.
     encoding
-        UTF-8 by default, or what a byte order mark says.
+        By default that of the byte order mark, or UTF-8 without one.
     missing_marks
         Cells that count as missing, such as ``("", "NA")``.
     """
@@ -70,7 +70,7 @@ def read_frame(
         raise InvalidArgument(f"encoding={encoding!r} is not known to Python; 'utf-8' and 'cp1252' are.") from None
     except UnicodeDecodeError as error:
         raise InvalidArgument(
-            f"path={str(path)!r} is not {encoding}: byte {error.object[error.start]:#04x} cannot be read there "
+            f"path={str(path)!r} is not {encoding}: byte {error.object[error.start]:#04x} cannot be decoded "
             f"({error.reason}). Name its encoding; files from spreadsheets on Windows are often encoding='cp1252'."
         ) from None
     except OSError as error:
@@ -102,7 +102,7 @@ def sniff(sample: str) -> tuple[str, str]:
                 continue
             if len(widths) == 1 and (width := widths.pop()) > best:
                 best, found = width, (delimiter, quote)
-    if best == 1 and lines:  # ragged: the header decides, and the reader names the line at fault
+    if best == 1 and lines:  # lines of different lengths: the header decides, and the reader reports the wrong line
         delimiter = max(_DELIMITERS, key=lines[0].count)
         return (delimiter, '"') if delimiter in lines[0] else found
     return found
@@ -114,7 +114,7 @@ def _read_csv(
     sample = text.read(_SAMPLE)
     if "\0" in sample:
         raise InvalidArgument(
-            f"path={path!r} holds NUL bytes, so it is no text; if it is UTF-16, say encoding='utf-16'."
+            f"path={path!r} contains NUL bytes, so it is not text; if it is UTF-16, pass encoding='utf-16'."
         )
     whole = sample if len(sample) < _SAMPLE else sample[: sample.rfind("\n") + 1]
     sniffed, quote = sniff(whole)
@@ -141,7 +141,7 @@ def _collect(reader: Any, path: str, columns: Sequence[Hashable] | None, marks: 
         if header.count(name) > 1:
             raise InvalidArgument(f"column={name!r} occurs {header.count(name)} times in {path!r}; rename the columns.")
     places = [header.index(name) for name in kept]
-    # One dictionary of values a column: a million equal cells cost a million numbers, not a million strings.
+    # One dictionary of values per column: equal cells are stored as one string, and a number each.
     seen: list[dict[str, int]] = [{} for _ in kept]
     codes = [array("q") for _ in kept]
     for row in _records(reader, path, len(header)):
@@ -162,7 +162,7 @@ def _records(reader: Any, path: str, width: int) -> Iterator[list[str]]:
         elif not row:
             if width == 1:
                 yield [""]
-            # In wider tables a blank line is no record.
+            # In tables of more than one column a blank line is not a record.
         else:
             raise InvalidArgument(
                 f"path={path!r}, line {reader.line_num}: {len(row)} cells where the header has {width}. "
@@ -172,7 +172,7 @@ def _records(reader: Any, path: str, width: int) -> Iterator[list[str]]:
 
 def _read_parquet(file: Path, columns: Sequence[Hashable] | None) -> pd.DataFrame:
     try:
-        importlib.import_module("pyarrow")  # pandas would ask for it less helpfully
+        importlib.import_module("pyarrow")  # checked here for a better message than that of pandas
     except ImportError:
         raise MissingDependency(
             f"path={str(file)!r} is a Parquet file, which needs pyarrow: pip install pyarrow. Or save the table as CSV."
@@ -188,12 +188,3 @@ def _read_parquet(file: Path, columns: Sequence[Hashable] | None) -> pd.DataFram
             names = list(frame.columns)
             raise InvalidArgument(f"column={name!r} is not in {str(file)!r}.{did_you_mean(name, names)}")
     return frame[list(columns)]
-
-
-def frame_from_text(text: str, **options: Any) -> pd.DataFrame:
-    r"""Read a table from CSV text; for examples and tests.
-
-    >>> frame_from_text("plz,points\n0327,89\n")["plz"].tolist()
-    ['0327']
-    """
-    return _read_csv(io.StringIO(text), "<text>", options.get("columns"), options.get("delimiter"), frozenset(("",)))

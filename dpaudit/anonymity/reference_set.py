@@ -1,16 +1,16 @@
-r"""The reference set of given size that comes closest to one distribution, or to several at once; exactly.
+r"""Find exactly the reference set of at least a given size that is closest to one distribution, or to several at once.
 
 Only the counts of the set matter: m_s of the N_s records with sensitive value s, and for the set to contain a class,
 at least its c_s.
 
 * One class, D a sum of convex terms (all but the maximum and the earth mover's distance): for each size m the counts
-  that minimise ``sum_s term(p_s, m_s / m)`` are reached by moving records from one value to another while that helps. A
-  separable convex sum has no local optima under such moves. Sizes are tried upwards, and the search ends where a lower
-  bound that grows with m (the real-valued problem, whose feasible set shrinks) passes the best found.
+  that minimise ``sum_s term(p_s, m_s / m)`` are reached by moving records from one value to another while the sum falls. A
+  separable convex sum has no local optima under such moves. Sizes are tried upwards, and the search ends when a lower
+  bound that grows with m (the real-valued problem, whose feasible set shrinks) exceeds the best sum found.
 * Distances of the form ``sum_k w_k |a_k (p - q)|`` (variational, l1, maximum, earth mover's), one class or all: m D is
   linear in the counts, so the smallest ratio max_c (m D_c) / m is found by Dinkelbach's iteration, of which each step is
   one mixed-integer programme over all sizes at once.
-* Other sums for several classes: one mixed-integer programme a size. A convex term is the maximum of its chords between
+* Other sums for several classes: one mixed-integer programme per size. A convex term is the maximum of its chords between
   neighbouring integers, which is exact at the integers.
 """
 
@@ -41,15 +41,28 @@ Counts: TypeAlias = NDArray[np.int64]
 Floats: TypeAlias = NDArray[np.float64]
 
 _CHORDS_AT_MOST = 200_000
+"""Largest number of classes times records of a programme with chords."""
 _VALUES_AT_MOST = 2000
+"""Largest number of sensitive values of a programme for a linear distance."""
 
 
 def best_reference(
     held: Counts, counts: Counts, n: int, metric: Distance, classes: Comparison, *, superset: bool = False
 ) -> Counts:
-    """Return the counts of a set of at least ``n`` records, out of ``counts``, nearest to a class with counts ``held``.
+    """Return the counts of the reference set that is nearest to a class.
 
-    ``classes`` names the values. With ``superset`` the set contains the class.
+    Parameters
+    ----------
+    held, counts : array of int
+        Counts of the sensitive values in the class, and in the table.
+    n : int
+        Smallest size of the set.
+    metric : Distance
+        The distance to minimise.
+    classes : Comparison
+        The values that the counts belong to.
+    superset : bool
+        The set must contain the class.
     """
     low = held if superset else np.zeros_like(held)
     term = separable_term(metric)
@@ -59,7 +72,10 @@ def best_reference(
 
 
 def best_common_reference(held: Counts, counts: Counts, n: int, metric: Distance, classes: Comparison) -> Counts:
-    """Return the counts of one set of at least ``n`` records whose largest distance from the rows of ``held`` is least."""
+    """Return the counts of the set of at least ``n`` records whose largest distance from the rows of ``held`` is smallest.
+
+    The parameters are those of :func:`best_reference`.
+    """
     if _is_linear(metric):
         return _dinkelbach(held, _linear_form(metric, classes), np.zeros_like(counts), counts, n)
     return _by_size(held, metric, counts, n)
@@ -86,9 +102,9 @@ def _scan(term: Term, p: Floats, low: Counts, high: Counts, n: int) -> Counts:
 def _lower_bound(term: Term, p: Floats, cap: Floats) -> float:
     """Bound the distance of p from any distribution below ``cap``; it grows as the cap shrinks.
 
-    Where cap < p the best is cap itself (the marginal cost is smaller there than anywhere else); the mass that is left
-    goes to the other values. Merging them cannot increase a divergence that is homogeneous; for powers of |p - q|,
-    which are not, an equal split is the cheapest.
+    Where cap < p the best is cap itself (the marginal cost is smallest there); the remaining mass goes to the other values.
+    Merging them cannot increase a homogeneous divergence. Powers of |p - q| are not homogeneous; for them an equal split is
+    the cheapest.
     """
     short = cap < p
     if not short.any():
@@ -103,9 +119,9 @@ def _lower_bound(term: Term, p: Floats, cap: Floats) -> float:
 
 
 def _allocate(term: Term, p: Floats, low: Counts, high: Counts, size: int) -> Counts | None:
-    """Return counts of that size, within the bounds, with the least sum of terms; None where it is infinite."""
+    """Return the counts of that size, within the bounds, with the smallest sum of terms; None if it is infinite."""
     with np.errstate(all="ignore"):
-        low = np.where(np.isinf(term(p, np.zeros_like(p))), np.maximum(low, 1), low)  # 0 would cost everything
+        low = np.where(np.isinf(term(p, np.zeros_like(p))), np.maximum(low, 1), low)  # a count of 0 has infinite cost
         high = np.where(np.isinf(term(p, np.full_like(p, 1.0 / size))), np.minimum(high, low), high)
     if low.sum() > size or high.sum() < size or (low > high).any():
         return None
@@ -152,9 +168,9 @@ class _Linear:
 def _dinkelbach(classes: Counts, form: _Linear, low: Counts, high: Counts, n: int) -> Counts:
     """Return the counts of at least ``n`` records with the smallest worst distance of the classes.
 
-    ``best`` always attains ``epsilon``. A step minimises max_c m D_c - epsilon m over all counts; where the minimum is
-    below zero the minimiser has a smaller ratio, otherwise none has. Few classes ever are the worst, so a step looks at
-    some of them only: that can only lower the minimum, and a class that its minimiser forgets joins them.
+    ``best`` always attains ``epsilon``. A step minimises max_c m D_c - epsilon m over all counts. If the minimum is below
+    zero the minimiser has a smaller ratio, otherwise no counts have. Few classes ever are the worst, so a step uses only some
+    of them: that can only lower the minimum, and a class that is worse for the minimiser is added.
     """
     p = classes / classes.sum(axis=1, keepdims=True)
     best = high
@@ -277,7 +293,7 @@ def _solve(objective: Array, matrix: Any, lower: Array, upper: Array, bounds: tu
     return np.asarray(outcome.x)
 
 
-# What the algorithms need to know of a distance
+# Properties of distances that the algorithms use
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +314,7 @@ def separable_term(metric: Distance) -> Term | None:
 
 
 def is_homogeneous(metric: Distance) -> bool:
-    """Whether values that a class lacks count with their total mass alone, so that they can be merged into one."""
+    """Return True if only the total mass of the values that a class lacks matters, so that they can be merged."""
     return separable_term(metric) is not None and not isinstance(metric, Norm)
 
 

@@ -1,4 +1,4 @@
-"""What a published cell stands for: which original values lie in ``3200-3299``, ``32**``, ``{iOS, Linux}``, ``*``."""
+"""Decide whether an original value lies in a published cell such as ``3200-3299``, ``32**``, ``{iOS, Linux}``, ``*``."""
 
 from __future__ import annotations
 
@@ -24,13 +24,22 @@ _ONE_SIDED = re.compile(rf"\s*(<=|>=|<|>|\u2264|\u2265)\s*({_NUMBER})\s*|\s*({_N
 
 
 def covers(released: Any, original: Any, hierarchy: Hierarchy | None = None) -> bool:
-    """Whether the original value lies in the published one.
+    """Return True if the original value lies in the published one.
 
-    Understood are the value itself, ``*``, ranges with both ends included (``3200-3299``, ``20..29``, ``20 to 29``),
-    intervals (``[20, 30)``, pandas.Interval; a bracket turned outwards excludes its end), ``<18``, ``>=65``, ``65+``,
-    sets (``{iOS, Linux}``), masks (``32**``: one character for each star; ``32*``: also any ending), and with a
-    hierarchy its labels.
+    Parameters
+    ----------
+    released
+        The published cell: a value, ``*``, a range with both ends included (``3200-3299``, ``20..29``, ``20 to 29``), an
+        interval (``[20, 30)``, pandas.Interval; a bracket turned outwards excludes its end), ``<18``, ``>=65``, ``65+``, a
+        set (``{iOS, Linux}``), a mask (``32**``: one character for each star; ``32*``: also any ending), or a label of the
+        hierarchy.
+    original
+        The original cell.
+    hierarchy : Hierarchy, optional
+        The hierarchy of the column.
 
+    Examples
+    --------
     >>> covers("3200-3299", 3270), covers("3200-3299", 3400), covers("32**", 3270), covers("{iOS, Linux}", "Windows")
     (True, False, True, False)
     """
@@ -38,7 +47,7 @@ def covers(released: Any, original: Any, hierarchy: Hierarchy | None = None) -> 
         try:
             if released in hierarchy.ancestors(original):
                 return True
-        except InvalidArgument:  # a value that the hierarchy does not know lies in none of its labels
+        except InvalidArgument:  # a value outside the hierarchy lies in none of its labels
             pass
     if isinstance(released, pd.Interval):
         closed = released.closed
@@ -50,20 +59,20 @@ def covers(released: Any, original: Any, hierarchy: Hierarchy | None = None) -> 
 
 
 def same(released: Any, original: Any) -> bool:
-    """Whether two cells show the same value: the same number, the same moment, or the same text.
+    """Return True if two cells show the same value: the same number, the same moment, or the same text.
 
     >>> same("3270", 3270.0), same("True", True), same("01", 1)
     (True, True, False)
     """
     if released is MISSING or original is MISSING:
-        return released is original or released == str(MISSING)  # how a set of values writes it
+        return released is original or released == str(MISSING)  # its text in a set of values
     if isinstance(released, str) and isinstance(original, str):
         return released == original
     if isinstance(released, str) or isinstance(original, str):
         if as_text(released) == as_text(original):
             return True
         text, other = (released, original) if isinstance(released, str) else (original, released)
-        if _padded(text):  # 01 is no way to write 1
+        if _padded(text):  # 01 is not the number 1
             return False
     else:
         other = original
@@ -146,7 +155,7 @@ def _mask(label: str) -> Contains:
         text = as_text(cell)
         if len(text) == len(label):
             return all(shown in (SUPPRESSED, letter) for shown, letter in zip(label, text, strict=True))
-        # One star at the end may stand for any number of characters; several stand for as many as they are.
+        # One star at the end may stand for any number of characters; several stars stand for one character each.
         return label.count(SUPPRESSED) == 1 and label.endswith(SUPPRESSED) and text.startswith(label[:-1])
 
     return contains

@@ -1,4 +1,4 @@
-"""Audit of a release: every published cell must contain the original value, and sensitive values must be unchanged."""
+"""Audit a release: every published cell must contain the original value, and sensitive values must be unchanged."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpaudit._util.validation import check_choice, shorten
 from dpaudit.anonymity.cells import MISSING, SUPPRESSED, as_moment, as_number, as_text
 from dpaudit.anonymity.hierarchy import Hierarchy, interval_label
 from dpaudit.anonymity.regions import covers, same
 from dpaudit.anonymity.table import Column, MissingPolicy, Names, Table, encode, locate
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_choice, shorten
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """A cell whose original value does not lie in what was published; ``record`` is a position in the release."""
+    """A cell whose original value does not lie in the published one; ``record`` is a position in the release."""
 
     record: int
     column: Hashable
     original: Any
     released: Any
-    span: str | None = None  # the smallest range that holds the original values of the record's class
+    span: str | None = None  # the smallest range with all original values of the record's class
 
     def __str__(self) -> str:
         text = f"record {self.record + 1}: {self.column} {as_text(self.original)} is not in {as_text(self.released)}"
@@ -35,7 +35,7 @@ class Mismatch:
 
 @dataclass(frozen=True, slots=True)
 class ReleaseAudit:
-    """What the comparison of original and release found. True where nothing was."""
+    """The result of :func:`audit_release`; its truth value is True if there is no mismatch."""
 
     mismatches: tuple[Mismatch, ...]
     records: int
@@ -68,12 +68,16 @@ def audit_release(
 
     Parameters
     ----------
+    original, released : pandas.DataFrame
+        The raw table and the published one.
+    quasi_identifiers, sensitive
+        Names of the columns to compare.
     hierarchies
         For columns whose published labels are those of a taxonomy; ranges, masks and sets need none.
     match
         ``"position"``: row by row, in the same order. ``"index"``: by index label, so that records may be withheld.
     missing
-        What empty cells are; with ``"suppressed"`` an empty published cell contains everything.
+        Meaning of empty cells, as for ``Table.from_frame``; with ``"suppressed"`` an empty published cell contains everything.
 
     >>> from dpaudit.anonymity.examples import lecture_notes
     >>> notes = lecture_notes()
@@ -126,13 +130,13 @@ def _matched(original: pd.DataFrame, released: pd.DataFrame, match: str) -> tupl
 
 
 def _wrong(published: Column, raw: Column, hierarchy: Hierarchy | None, known: bool) -> NDArray[np.int64]:
-    """Return the records whose cells do not fit; each pair of different cells is looked at once."""
+    """Return the records whose cells do not fit; each pair of different cells is checked once."""
     width = len(raw.values)
     pairs, where = np.unique(published.codes * width + raw.codes, return_inverse=True)
     fits = np.empty(len(pairs), dtype=bool)
     for index, pair in enumerate(pairs.tolist()):
         shown, true = published.values[pair // width], raw.values[pair % width]
-        # A sensitive value may be withheld, but not blurred.
+        # A sensitive value may be suppressed, but not generalised.
         fits[index] = covers(shown, true, hierarchy) if known else same(shown, true) or shown == SUPPRESSED
     return np.flatnonzero(~fits[where])
 

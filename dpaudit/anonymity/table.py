@@ -1,6 +1,6 @@
-"""The table under study: its columns as numbers, its equivalence classes, its distributions.
+"""Tables: columns as value numbers, equivalence classes, and distributions of sensitive attributes.
 
-Everything is by position: a record is a row number from 0, whatever the index of the data frame is.
+A record is a row number from 0, independent of the index of the data frame.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpaudit._util.validation import check_choice, did_you_mean, shorten
 from dpaudit.anonymity.cells import MISSING, SUPPRESSED, as_text, kind
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_choice, did_you_mean, shorten
 
 MissingPolicy: TypeAlias = Literal["error", "value", "suppressed"]
 Names: TypeAlias = str | Iterable[Hashable]
 
-# Inferred types of object columns whose equal cells are of one kind; anything else is keyed by kind as well.
+# Inferred types of object columns in which equal cells have one kind; cells of other columns are keyed by kind too.
 _UNMIXED = {
     "string",
     "integer",
@@ -47,7 +47,7 @@ class Column:
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """How many records have each value."""
+        """The number of records with each value."""
         return np.bincount(self.codes, minlength=len(self.values))
 
 
@@ -65,7 +65,7 @@ class Classes:
         """Group records by the tuple of their codes."""
         label = np.zeros(records, dtype=np.int64)
         for codes in columns:
-            # Compressed after every column, so that the product never overflows.
+            # Renumbered after every column, so that the product never overflows.
             label = pd.factorize(label * (int(codes.max(initial=0)) + 1) + codes)[0].astype(np.int64)
         sizes = np.bincount(label)
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
@@ -114,10 +114,15 @@ class Table:
 
         Parameters
         ----------
+        frame
+            The data; one row per record.
+        quasi_identifiers
+            Names of the columns that an observer may know.
+        sensitive
+            Names of the columns that an observer must not learn.
         missing
-            What an empty cell (None, NaN, NaT, NA) is. ``"error"``: not allowed. ``"value"``: a value of its own,
-            MISSING, equal to no other. ``"suppressed"``: the mark ``*``, equal to cells that hold it. Rows are never
-            dropped.
+            Meaning of an empty cell (None, NaN, NaT, NA). ``"error"``: not allowed. ``"value"``: the value MISSING, equal to
+            no other. ``"suppressed"``: the mark ``*``, equal to cells that contain it. Rows are never dropped.
         """
         if not isinstance(frame, pd.DataFrame):
             frame = _frame(frame)
@@ -150,7 +155,17 @@ class Table:
         missing: MissingPolicy = "error",
         **options: Any,
     ) -> Table:
-        """Read a CSV or Parquet file; ``options`` go to :func:`dpaudit.anonymity.reading.read_frame`."""
+        """Read a CSV or Parquet file.
+
+        Parameters
+        ----------
+        path
+            The file.
+        quasi_identifiers, sensitive, missing
+            As for :meth:`from_frame`.
+        options
+            Passed to :func:`dpaudit.anonymity.reading.read_frame`.
+        """
         from dpaudit.anonymity.reading import read_frame
 
         names = (*_names("quasi_identifiers", quasi_identifiers), *_names("sensitive", sensitive))
@@ -163,12 +178,12 @@ class Table:
         return len(self.classes.of_record)
 
     def key(self, index: int) -> dict[Hashable, Any]:
-        """Return what the records of a class have in common: the value of each quasi-identifier."""
+        """Return the value of each quasi-identifier that the records of a class share."""
         first = self.classes.records(self._class(index))[0]
         return {column.name: column.values[column.codes[first]] for column in self.quasi_identifiers}
 
     def attribute(self, name: Hashable | None = None) -> Column:
-        """Return a sensitive attribute; the name may be left out where there is one."""
+        """Return a sensitive attribute; the name may be left out if there is only one."""
         if name is None and len(self.sensitive) == 1:
             return self.sensitive[0]
         names = [column.name for column in self.sensitive]
@@ -217,7 +232,7 @@ class Table:
 
 
 def uniform_prior(values: Iterable[Any]) -> dict[Any, Fraction]:
-    """Return the initial assumption of the lecture notes: every value equally likely, whatever the table holds.
+    """Return the prior of the lecture notes: every value is equally likely, independent of the table.
 
     >>> uniform_prior(["iOS", "Android"])
     {'iOS': Fraction(1, 2), 'Android': Fraction(1, 2)}
@@ -242,7 +257,7 @@ def locate(frame: pd.DataFrame, name: Hashable) -> int:
 
 
 def encode(series: pd.Series[Any], *, name: Hashable, missing: MissingPolicy = "error") -> Column:
-    """Number the values of a column in order of first appearance, with missing cells as the policy says."""
+    """Number the values of a column in order of first appearance; ``missing`` is the policy of ``Table.from_frame``."""
     empty = series.isna().to_numpy(dtype=bool)
     if empty.any():
         if missing == "error":
@@ -306,7 +321,7 @@ def _frame(columns: Any) -> pd.DataFrame:
 def _cells(cells: Any) -> Any:
     if isinstance(cells, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
         return pd.Series(cells).reset_index(drop=True)
-    # Filled one by one: numpy would turn equally long lists into a matrix.
+    # Assigned one by one, because numpy would turn equally long lists into a matrix.
     column = np.empty(len(cells), dtype=object)
     for position, cell in enumerate(cells):
         column[position] = cell
@@ -314,7 +329,7 @@ def _cells(cells: Any) -> Any:
 
 
 def by_value(values: Iterable[Any], weights: Iterable[Any]) -> dict[Any, Any]:
-    """Add up weights by value: a dictionary takes 1 and True for one key, and no mass may be lost."""
+    """Add up weights by value; in a dictionary 1 and True are the same key, and no mass may be lost."""
     total: dict[Any, Any] = {}
     for value, weight in zip(values, weights, strict=True):
         total[value] = total.get(value, 0) + weight
@@ -322,7 +337,7 @@ def by_value(values: Iterable[Any], weights: Iterable[Any]) -> dict[Any, Any]:
 
 
 def describe(key: Mapping[Hashable, Any]) -> str:
-    """Write a class's key for a person.
+    """Return the key of a class as text.
 
     >>> describe({"plz": "32**", "points": 7.0})
     'plz=32**, points=7'

@@ -8,8 +8,8 @@ from typing import Any
 
 from dpaudit.baseline.plain_events import inside, rebuild
 from dpaudit.baseline.stored import Leading
-from dpaudit.engine.outputs import encode
-from dpaudit.engine.sampling import BatchRaised, OutOfTime, Sampler, seed_child
+from dpaudit.engine.encoding.batch import encode
+from dpaudit.engine.sampling.blocks import BatchRaised, OutOfTime, Sampler, seed_child
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import as_mechanism
 

@@ -29,11 +29,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.engine.outputs import Encoded, record_keys
-from dpaudit.engine.representation import is_grid, lowest_bit
+from dpaudit._util.intervals import clopper_pearson
+from dpaudit._util.validation import shorten
+from dpaudit._util.values import source
+from dpaudit.engine.encoding.batch import Encoded, record_keys
+from dpaudit.engine.views.float_bits import is_grid, lowest_bit
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import shorten
-from dpaudit.values import source
 
 Mask: TypeAlias = NDArray[np.bool_]
 Floats: TypeAlias = NDArray[np.float64]
@@ -136,7 +137,7 @@ def _code(text: Any) -> np.uint64:
 
 
 def rebuild(text: str) -> Any:
-    """The data set that source text written by ``dpaudit.values.source`` stands for, by parsing alone.
+    """The data set that source text written by ``dpaudit._util.values.source`` stands for, by parsing alone.
 
     >>> rebuild("[1, float('inf'), ('a', None)]")
     [1, inf, ('a', None)]
@@ -163,12 +164,9 @@ def _value(node: ast.expr) -> Any:
     match node:
         case ast.Constant(value=value):
             return value
-        case ast.List(elts=items):
-            return [_value(item) for item in items]
-        case ast.Tuple(elts=items):
-            return tuple(_value(item) for item in items)
-        case ast.Set(elts=items):
-            return {_value(item) for item in items}
+        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+            collection = {ast.List: list, ast.Tuple: tuple, ast.Set: set}[type(node)]
+            return collection(_value(item) for item in items)
         case ast.Dict(keys=keys, values=values):
             return {_value(key): _value(value) for key, value in zip(keys, values, strict=True) if key is not None}
         case ast.UnaryOp(op=ast.USub(), operand=operand):
@@ -230,21 +228,10 @@ def log_ratio_interval(on_data: tuple[int, int], on_neighbour: tuple[int, int], 
     Both shares lie in their exact intervals (Clopper and Pearson 1934) of level ``1 - alpha / 2``, together with
     probability ``1 - alpha`` by the union bound, and the log-ratio is monotone in each.
     """
-    low_data, high_data = _share(*on_data, alpha / 2.0)
-    low_neighbour, high_neighbour = _share(*on_neighbour, alpha / 2.0)
+    low_data, high_data = clopper_pearson(*on_data, alpha=alpha / 2.0)
+    low_neighbour, high_neighbour = clopper_pearson(*on_neighbour, alpha=alpha / 2.0)
     return _log(low_data) - _log(high_neighbour), _log(high_data) - _log(low_neighbour)
 
 
 def _log(share: float) -> float:
     return math.log(share) if share > 0.0 else -math.inf
-
-
-def _share(count: int, trials: int, alpha: float) -> tuple[float, float]:
-    from statsmodels.stats.proportion import proportion_confint
-
-    low, high = proportion_confint(count, trials, alpha=alpha, method="beta")
-    # statsmodels gives NaN at the ends, where the bound is the end itself.
-    low, high = (0.0 if count == 0 else float(low)), (1.0 if count == trials else float(high))
-    if not 0.0 <= low <= high <= 1.0:
-        raise ArithmeticError(f"No exact interval for {count} of {trials}: got ({low}, {high}).")
-    return low, high

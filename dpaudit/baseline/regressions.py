@@ -12,7 +12,7 @@ from typing import Any
 from dpaudit.baseline.plain_events import log_ratio_interval
 from dpaudit.baseline.stored import Baseline, Leading, Stored, read
 from dpaudit.claims import Verdict
-from dpaudit.engine.family import points_of
+from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.errors import InvalidArgument
 
 LESS_POWER = 2.0  # times the margin above the claim: a quarter of the samples, more than a busy machine takes away

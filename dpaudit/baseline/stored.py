@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpaudit._util.files import write_whole
+from dpaudit._util.validation import check_open_unit
 from dpaudit.baseline.plain_events import check_event
 from dpaudit.claims import Claim, Verdict
-from dpaudit.engine.result import Channel, Result, claim_from_dict, claim_to_dict, versions
 from dpaudit.errors import InvalidArgument
-from dpaudit.report.document import Document, write_whole
-from dpaudit.validation import check_open_unit
+from dpaudit.report.document import Document
+from dpaudit.result.model import Channel, Result, claim_from_dict, claim_to_dict, versions
 
 FORMAT = 1
 DIGITS = 6

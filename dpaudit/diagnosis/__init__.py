@@ -1,4 +1,4 @@
-"""Where is the bug? A mechanism that is declared as query plus noise, examined in stages (:func:`dpaudit.diagnose`)."""
+"""Find the faulty part of a mechanism that is declared as query plus noise (:func:`dpaudit.diagnose`)."""
 
 from dpaudit.diagnosis.calibration import Calibration, calibration
 from dpaudit.diagnosis.noise import NoiseCheck, check_noise

@@ -1,21 +1,23 @@
-"""The stage of calibration: is the declared noise, moved by what the query may change, as private as claimed? Exact.
+"""Check exactly whether the declared noise is large enough for the declared sensitivity and the claim.
 
-A change of the answer is a vector with an entry for each number, and the numbers have independent noise. So a change is hidden as
-claimed if the product of the declared laws and the same product, moved by the change, are as close as the claim asks. Two kinds
-of changes refute the calibration: the declared sensitivity in one number, and changes within it that the query was seen to make.
+A change of the answer is a vector with an entry for each number, and the numbers have independent noise. The noise hides a
+change as claimed if the product of the declared laws and the same product, shifted by the change, are as close as the claim
+requires. Two kinds of changes refute the calibration: the declared sensitivity in one number, and changes within the declared
+sensitivity that the query makes on a pair that was tried.
 
-What shows that nothing is wrong is the worst change of the declared norm. Of norm s, over d numbers, it is known for
+The calibration is right if the worst change of the declared norm is hidden. For norm s and d numbers, the worst change is known
+for
 
-* log-concave noise and the norm linf, or one number: (s, ..., s); over several numbers the noise must be symmetric too, so that
-  signs do not matter. The best test between such a law and its translate is a threshold, and its
-  power grows with the distance; so each coordinate of a smaller change can be made, at random, from that of (s, ..., s)
-  (Blackwell's theorem), and as they are independent all of them together can;
-* Gaussian noise: only the l2 length counts, as a rotation shows: s in one number for l1 and l2;
+* log-concave noise and the norm linf, or one number: (s, ..., s); for several numbers the noise must be symmetric too, so that
+  signs do not matter. The best test between such a law and its translate is a threshold, and its power grows with the
+  distance. So the outputs under each coordinate of a smaller change can be simulated from those under (s, ..., s)
+  (Blackwell's theorem), and because the coordinates are independent, all of them together;
+* Gaussian noise: by rotation only the l2 length matters: s in one number for l1 and l2;
 * Laplace noise, continuous or discrete, and pure DP: epsilon is the l1 length over the scale: s in one number for l1, and
-  s / sqrt(d) in each for l2 (Cauchy-Schwarz). What that epsilon implies is kept too.
+  s / sqrt(d) in each for l2 (Cauchy-Schwarz). Claims that this epsilon implies are covered too.
 
 The declared norm allows its worst change, but the query need not make it: a histogram of linf sensitivity 1 changes in one count
-only. So if that change alone is not hidden, the calibration is not decided, and the reason is given.
+only. So if only that change is not hidden, the verdict is INCONCLUSIVE, with the reason.
 """
 
 from __future__ import annotations
@@ -27,22 +29,28 @@ from typing import Any
 
 from dpaudit import exact
 from dpaudit.claims import Claim, PureDP, Verdict
-from dpaudit.engine.family import points_of
+from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.errors import DPAuditError
 from dpaudit.sensitivity import Norm
 
-DECLARED = 1e-9  # relative rounding allowance on the claim,
-SEEN = 1e-6  # and where the change is a difference of rounded answers
+DECLARED_TOLERANCE = 1e-9
+"""Relative rounding allowance on the claim for the declared sensitivity."""
+OBSERVED_TOLERANCE = 1e-6
+"""Relative rounding allowance on the claim for an observed change, which is a difference of rounded answers."""
 SYMMETRIC = (exact.Laplace, exact.DiscreteLaplace, exact.Gaussian, exact.LaplaceGaussian)
+"""Laws that are symmetric about their location; all are log-concave."""
 LOG_CONCAVE = (*SYMMETRIC, exact.Exponential)
+"""Laws with a log-concave density or mass function."""
 MOST_SHOWN = 4
+"""Number of entries of a change that a message shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
-    """Whether the declared noise is enough for claim and sensitivity, and why.
+    """The verdict on the calibration of the noise, with its reason.
 
-    INCONCLUSIVE where laws cannot be compared exactly, or where a change that the norm allows is not hidden, but was not seen.
+    INCONCLUSIVE if the laws cannot be compared exactly, or if the noise does not hide a change that the norm allows but that the
+    query was not seen to make.
     """
 
     verdict: Verdict
@@ -61,33 +69,46 @@ def calibration(
     width: int = 1,
     changes: Sequence[Sequence[float]] = (),
 ) -> Calibration:
-    """Compare the declared noise with itself, moved by changes of ``width`` numbers within the declared sensitivity.
+    """Compare the declared noise with itself, shifted by changes within the declared sensitivity.
 
-    ``changes`` are those that the query was seen to make.
+    Parameters
+    ----------
+    noise : Law
+        The declared law of the noise of each number.
+    sensitivity, norm
+        The declared sensitivity of the query.
+    claim : Claim
+        The claim of the mechanism.
+    width : int
+        Number of numbers in the answer.
+    changes : sequence of sequences of float
+        Changes that the query was seen to make.
 
+    Examples
+    --------
     >>> print(calibration(exact.Laplace(0.0, 0.5), 1.0, "l1", PureDP(1.0)))
     VIOLATION: moved by 1, Laplace(location=0.0, scale=0.5) has epsilon 2, and the claim is PureDP(epsilon=1.0)
     >>> calibration(exact.Laplace(0.0, 1.0), 1.0, "linf", PureDP(1.0), width=3, changes=[(1.0, 1.0, 1.0)]).reason
     'moved by (1, 1, 1), Laplace(location=0.0, scale=1.0) has epsilon 3, and the claim is PureDP(epsilon=1.0)'
     """
     if not _can_be_moved(noise):
-        return _undecided("the declared noise is no law that can be moved and compared exactly")
+        return _undecided("the declared noise is not a law that can be shifted and compared exactly")
     bounded = norm in ("l1", "l2", "linf")
-    refuting = [([sensitivity], DECLARED)] if bounded else []
-    for change, tolerance in [*refuting, *((change, SEEN) for change in changes)]:
+    refuting = [([sensitivity], DECLARED_TOLERANCE)] if bounded else []
+    for change, tolerance in [*refuting, *((change, OBSERVED_TOLERANCE) for change in changes)]:
         shortfall = _shortfall(noise, change, claim, tolerance)
         if shortfall:
             return Calibration(verdict=Verdict.VIOLATION, reason=shortfall)
     if not bounded:
         return _undecided(
-            f"the norm {norm if isinstance(norm, str) else 'given'} does not bound what a number changes by"
+            f"the norm {norm if isinstance(norm, str) else 'given'} does not bound the change of a number"
         )
     worst = _worst(noise, sensitivity, norm, claim, width)
     if worst is None:
         return _undecided(
-            f"of the changes of {norm} norm {sensitivity:g} in {width} number(s) it is not known which one {noise!r} hides least"
+            f"the worst change of {norm} norm {sensitivity:g} in {width} number(s) is not known for {noise!r}"
         )
-    shortfall = _shortfall(noise, worst, claim, DECLARED)
+    shortfall = _shortfall(noise, worst, claim, DECLARED_TOLERANCE)
     if shortfall is None:
         return _undecided(f"{noise!r}, moved by {_shown(worst)}, cannot be compared exactly")
     if shortfall:
@@ -110,7 +131,7 @@ def _can_be_moved(noise: Any) -> bool:
 
 
 def _worst(noise: Any, sensitivity: float, norm: Norm, claim: Claim, width: int) -> list[float] | None:
-    """The change within the declared sensitivity that is hidden least; None where it is not known."""
+    """Return the change within the declared sensitivity that is hidden least, or None if it is not known."""
     one = [sensitivity]
     if width == 1:  # all norms agree
         return one if isinstance(noise, LOG_CONCAVE) else None
@@ -126,18 +147,18 @@ def _worst(noise: Any, sensitivity: float, norm: Norm, claim: Claim, width: int)
 
 
 def _shortfall(noise: Any, change: Sequence[float], claim: Claim, tolerance: float) -> str | None:
-    """Why the claim does not hide the change, "" where it does, None where the laws cannot be compared exactly."""
+    """Return why the change is not hidden as claimed, "" if it is, and None if the laws cannot be compared exactly."""
     epsilon = _epsilon(noise, change)
     if epsilon is not None and _implied(epsilon / (1.0 + tolerance), claim):
         return ""
-    told = f"moved by {_shown(change)}, {noise!r} has"
+    moved = f"moved by {_shown(change)}, {noise!r} has"
     if isinstance(claim, PureDP):
-        return None if epsilon is None else f"{told} epsilon {epsilon:.6g}, and the claim is {claim!r}"
+        return None if epsilon is None else f"{moved} epsilon {epsilon:.6g}, and the claim is {claim!r}"
     try:
         for point in points_of(claim).epsilon.tolist():
             delta, allowed = exact.delta(*_laws(noise, change), point), claim.delta(point)
             if delta > allowed * (1.0 + tolerance) + 1e-15:
-                return f"{told} delta {delta:.3g} at epsilon {point:.4g}, and the claim {claim!r} allows {allowed:.3g}"
+                return f"{moved} delta {delta:.3g} at epsilon {point:.4g}, and the claim {claim!r} allows {allowed:.3g}"
     except DPAuditError:
         return None
     return ""
@@ -146,7 +167,7 @@ def _shortfall(noise: Any, change: Sequence[float], claim: Claim, tolerance: flo
 def _epsilon(noise: Any, change: Sequence[float]) -> float | None:
     try:
         return exact.epsilon(*_laws(noise, change))
-    except DPAuditError:  # a law that cannot be moved there, or not be compared exactly
+    except DPAuditError:  # the law cannot be shifted, or not be compared exactly
         return None
 
 
@@ -156,7 +177,7 @@ def _laws(noise: Any, change: Sequence[float]) -> tuple[exact.Product, exact.Pro
 
 
 def _implied(epsilon: float | None, claim: Claim) -> bool:
-    """Whether epsilon-DP implies the claim."""
+    """Return True if epsilon-DP implies the claim."""
     if epsilon is None or not math.isfinite(epsilon):
         return False
     return epsilon == 0.0 or PureDP(epsilon, relation=claim.relation).is_at_least_as_strong_as(claim)

@@ -1,4 +1,4 @@
-"""The stage of the noise: residuals of a mechanism that is declared as query plus noise, against the declared law."""
+"""Test the residuals, outputs minus query answers, against the declared law of the noise."""
 
 from __future__ import annotations
 
@@ -11,25 +11,30 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit._util.validation import check_count, check_open_unit, shorten
+from dpaudit._util.values import fingerprint, is_frame, is_series, source
 from dpaudit.claims import Verdict
 from dpaudit.diagnosis.residuals import FitTest, Floats, detectable_scale, fit_tests, tails
-from dpaudit.engine.sampling import BatchRaised, Sampler, seed_child
+from dpaudit.engine.sampling.blocks import BatchRaised, Sampler, seed_child
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import Raised, as_mechanism
 from dpaudit.neighbours import Neighbours, Pair
-from dpaudit.validation import check_count, check_open_unit, shorten
-from dpaudit.values import fingerprint, is_frame, is_series, source
 
 DATA_SETS = 8
-POOL = 32  # pairs they are chosen from
-NOTICED = 0.1  # relative error of a scale that must show, or nothing was decided
+"""Largest number of data sets on which residuals are drawn."""
+POOL = 32
+"""Number of pairs from which the data sets are chosen."""
+NOTICED = 0.1
+"""Relative error of a scale that the tests must be able to detect; otherwise the verdict is INCONCLUSIVE."""
 RESIDUALS = 40_000
-NOISE_NUMBER = 7_000_000  # names its seeds
+"""Default number of residuals."""
+NOISE_NUMBER = 7_000_000
+"""Child number of the seeds of this stage, which no other stage uses."""
 MEANING = {
     "law": "the residuals have another distribution than declared",
     "scale": "the residuals have another spread than declared",
-    "repetition": "noise comes again in a later release",
-    "negation": "noise comes again in a later release with its sign changed",
+    "repetition": "noise is repeated in a later release",
+    "negation": "noise is repeated in a later release with its sign changed",
     "sharing": "coordinates of one release share their noise",
     "opposition": "coordinates of one release share their noise with its sign changed",
 }
@@ -37,10 +42,11 @@ MEANING = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseCheck:
-    """What the residuals said. ``p_value`` is that of all tests together; below ``alpha`` the declared law is refuted.
+    """The result of :func:`check_noise`.
 
-    ``detectable`` is the relative error of a Laplace scale that would have been noticed with probability about 0.98. Where it
-    is above 0.1 and nothing was refuted, the residuals were too few, and the verdict is INCONCLUSIVE.
+    ``p_value`` is that of all tests together; at most ``alpha`` refutes the declared law. ``detectable`` is the relative error of
+    a Laplace scale that would have been detected with probability about 0.98. If it is above 0.1 and nothing was refuted, there
+    were too few residuals, and the verdict is INCONCLUSIVE.
     """
 
     noise: str
@@ -51,9 +57,9 @@ class NoiseCheck:
     width: int  # numbers in the longest answer
     p_value: float
     tests: tuple[FitTest, ...]
-    spread: float  # of the residuals, over that of the declared noise; NaN where it is not known
+    spread: float  # interquartile range of the residuals over that of the declared noise; NaN if it is not known
     detectable: float = math.nan
-    mismatch: str = ""  # an output that is not the query's answer plus anything
+    mismatch: str = ""  # describes an output that is not the query's answer plus a number
 
     @property
     def strongest(self) -> FitTest | None:
@@ -75,11 +81,11 @@ class NoiseCheck:
             lines.append(
                 f"  smallest p-value of {len(self.tests)} tests together: {self.p_value:.2g} (alpha {self.alpha:g})"
             )
-            lines.append(f"  a Laplace scale off by {100.0 * self.detectable:.3g} % would have been noticed")
+            lines.append(f"  a Laplace scale off by {100.0 * self.detectable:.3g} % would have been detected")
         if self.verdict is Verdict.INCONCLUSIVE:
-            needed = math.ceil(1.01 * self.residuals * (self.detectable / NOTICED) ** 2)  # a little is lost by rounding
+            needed = math.ceil(1.01 * self.residuals * (self.detectable / NOTICED) ** 2)  # 1 % more, for rounding
             lines.append(
-                f"  too few residuals: one that is off by {100.0 * NOTICED:g} % must be, from residuals={needed} on"
+                f"  too few residuals to detect a scale off by {100.0 * NOTICED:g} %: pass residuals={needed} or more"
             )
         lines.append(f"  {self.residuals} residuals on {self.data_sets} data set(s)")
         return "\n".join(lines)
@@ -87,7 +93,7 @@ class NoiseCheck:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """An answer as finite numbers in a fixed order, with its keys where it has any."""
+    """An answer as finite numbers in a fixed order, with its keys if it has any."""
 
     numbers: Floats
     keys: tuple[Any, ...] = ()
@@ -103,12 +109,25 @@ def check_noise(
     residuals: int = RESIDUALS,
     seed: int = 0,
 ) -> NoiseCheck:
-    """Test outputs minus the query's answers for the declared law, and for the dependence that ``residuals`` can see.
+    """Test whether outputs minus the query's answers follow the declared law, and whether they are independent.
 
-    About ``residuals`` of them are drawn, one for each number of each release, on eight data sets of the pool: the first pair,
-    and others of all sizes. The tests run on all together and on each data set alone. The verdict is INCONCLUSIVE where the
-    residuals were too few for the same tests to reject a scale that is off by 10 %.
+    Residuals are drawn on up to eight data sets of the pool: the first pair, and others of all sizes. The tests run on all
+    together and on each data set alone. The verdict is INCONCLUSIVE if there are too few residuals for the tests to reject a
+    scale that is off by 10 %. :mod:`dpaudit.diagnosis.residuals` describes the tests, and what they cannot detect.
 
+    Parameters
+    ----------
+    mechanism, neighbours, alpha, seed
+        As for :func:`dpaudit.audit`.
+    query : callable
+        The deterministic query.
+    noise
+        The declared law of the noise, as for :func:`dpaudit.diagnose`.
+    residuals : int
+        Approximate number of residuals, one for each number of each release.
+
+    Examples
+    --------
     >>> import dpaudit
     >>> from dpaudit import exact, neighbours
     >>> close = neighbours.fixed([([1], [2]), ([3], [4])])
@@ -169,7 +188,7 @@ def check_noise(
 
 
 def _answers(query: Callable[[Any], Any], neighbours: Neighbours, seed: int) -> list[tuple[Any, Vector]]:
-    """Distinct data sets of the pool on which the query answers with numbers."""
+    """Return distinct data sets of the pool on which the query's answer is finite numbers, with these answers."""
     found: dict[Hashable, tuple[Any, Vector]] = {}
     tried: set[Hashable] = set()
     for data in _by_sizes(neighbours.pool(POOL, seed=seed)):
@@ -180,7 +199,7 @@ def _answers(query: Callable[[Any], Any], neighbours: Neighbours, seed: int) -> 
         tried.add(fingerprint(data))
         try:
             answer = vector_of(query(copy.deepcopy(data)))
-        except Exception:  # whether the mechanism raises there too is for the audit end to end
+        except Exception:  # the audit end to end finds out if the mechanism raises too
             continue
         if answer is not None and answer.numbers.size:
             found[fingerprint(data)] = (data, answer)
@@ -192,9 +211,9 @@ def _answers(query: Callable[[Any], Any], neighbours: Neighbours, seed: int) -> 
 
 
 def _by_sizes(pairs: Sequence[Pair]) -> Iterator[Any]:
-    """The data sets of the first pair, then one of each size in turn: a pool begins with the smallest ones.
+    """Yield the data sets of the first pair, then one of each size in turn, because a pool begins with the smallest ones.
 
-    Of many sizes those come first that lie evenly between the smallest and the largest.
+    If there are many sizes, those spaced evenly between the smallest and the largest come first.
     """
     yield from pairs[0]
     alike: dict[int, list[Any]] = {}
@@ -217,7 +236,7 @@ def _draw(sampler: Sampler, data: Any, size: int, seed: np.random.SeedSequence) 
 
 
 def _matched(outputs: Any, answer: Vector) -> Floats | str:
-    """Outputs as numbers in the shape of the answer, one row each; or the first one that has another shape, in words."""
+    """Return the outputs as rows of numbers in the shape of the answer, or the text of the first output of another shape."""
     width = answer.numbers.size
     if isinstance(outputs, np.ndarray) and outputs.dtype.kind in "iuf" and not answer.keys:
         flat = outputs.reshape(len(outputs), -1).astype(np.float64)
@@ -233,7 +252,7 @@ def _matched(outputs: Any, answer: Vector) -> Floats | str:
 
 
 def vector_of(value: Any) -> Vector | None:
-    """A number, or numbers in a list, array, dict, Series or DataFrame, as a vector; None where it is anything else."""
+    """Return a number, or a list, array, dict, Series or DataFrame of numbers, as a vector; None for anything else."""
     keys: tuple[Any, ...] = ()
     if is_frame(value) or is_series(value):
         keys, value = tuple(tuple(axis) for axis in value.axes), value.to_numpy()
@@ -242,7 +261,7 @@ def vector_of(value: Any) -> Vector | None:
         value = [value[key] for key in keys]
     try:
         array = np.asarray(value)
-        if array.dtype.kind not in "biufO":  # numpy would read numbers out of text
+        if array.dtype.kind not in "biufO":  # numpy would parse text as numbers
             return None
         numbers = array.astype(np.float64).ravel()
     except (TypeError, ValueError, OverflowError):
@@ -251,7 +270,7 @@ def vector_of(value: Any) -> Vector | None:
 
 
 def _spread(noise: Any, residuals: Floats, rng: np.random.Generator) -> float:
-    """Range between the quartiles of the residuals, over that of the declared noise."""
+    """Return the interquartile range of the residuals over that of the declared noise."""
     if hasattr(noise, "form"):
         drawn = noise.sample(residuals.size, rng)
     elif hasattr(noise, "rvs"):

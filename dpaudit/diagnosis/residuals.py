@@ -1,9 +1,9 @@
-r"""Does the noise follow its declared law? Exact goodness of fit for residuals that should be independent draws from one law.
+r"""Exact goodness-of-fit tests for residuals that should be independent draws from the declared law of the noise.
 
 Every residual r is turned into u = F(r-) + V (F(r) - F(r-)), with F the declared distribution function and V uniform and
 independent. If r follows F, u is exactly uniform on (0, 1), for continuous, discrete and mixed laws alike (randomised
-probability integral transform), and independent residuals give independent u. All tests are about these u, so they are free
-of the declared law, hold for every n, and none is asymptotic:
+probability integral transform), and independent residuals give independent u. All tests use these u, so they do not depend on
+the declared law and hold for every n; none is asymptotic:
 
 ``law``
     D = sup |F_n(u) - u|; P(D > d) <= 2 exp(-2 n d^2) (Dvoretzky, Kiefer and Wolfowitz 1956, with the constant of Massart 1990).
@@ -14,18 +14,18 @@ of the declared law, hold for every n, and none is asymptotic:
     For every lag L, S = sum of cos 2 pi (u_i - u_{i+L}) over all releases i (and coordinates). The pairs (i, i + L) form paths,
     and along a path the differences mod 1 and the first u are a one-to-one, measure-preserving image of all u on it: so the
     differences are independent and uniform. Such a cosine has E exp(t cos) = I_0(t) <= exp(t^2 / 4) (compare the series term
-    by term), hence P(|S| >= s) <= 2 exp(-s^2 / m) for m terms (Chernoff), and n - 1 lags cost a factor n - 1. Noise that comes
-    again after any fixed number of releases, or from a generator that starts afresh, makes its lag stand out.
+    by term), hence P(|S| >= s) <= 2 exp(-s^2 / m) for m terms (Chernoff), and n - 1 lags cost a factor n - 1. Noise that is
+    repeated after a fixed number of releases, for example by a generator that restarts, is detected at its lag.
 ``negation``
-    The same for u_i + u_{i+L}, by the same proof: noise that comes again with its sign changed has u_2 = 1 - u_1, whose
+    The same for u_i + u_{i+L}, by the same proof: noise that is repeated with its sign changed has u_2 = 1 - u_1, whose
     difference from u_1 is uniform and whose sum with it is not.
 ``sharing``, ``opposition``
     (u_1 - u_2) mod 1, and (u_1 + u_2) mod 1, over disjoint random pairs of coordinates of one release: uniform if they are
-    independent, so tested like ``law``. One draw of noise for several coordinates shows here, or one and its negative.
+    independent, so tested like ``law``. These tests detect one draw of noise, or its negative, used for several coordinates.
 
-Of several tests the smallest p-value times their number is a p-value (Bonferroni): each owns an equal share of alpha.
+The smallest p-value of several tests, times their number, is a p-value (Bonferroni): each test has an equal share of alpha.
 
-Not seen: dependence that leaves all of this uniform, such as noise taken from a list in random order.
+Not detected: dependence that leaves all of this uniform, such as noise taken from a list in random order.
 """
 
 from __future__ import annotations
@@ -40,17 +40,21 @@ from numpy.typing import NDArray
 from scipy.fft import fft, ifft, next_fast_len
 from scipy.special import gammainc, gammaincc, ndtri
 
+from dpaudit._util.validation import shorten
 from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.exact.form import Form, Lattice, is_real
-from dpaudit.validation import shorten
 
 Floats: TypeAlias = NDArray[np.float64]
 Sampler: TypeAlias = Callable[[int, np.random.Generator], Any]
 
-REFERENCES = 99  # draws of a sampler without a law that each residual is ranked among
-CHUNK = 10_000  # residuals ranked at once
-ROUNDING = 1e-9  # relative to query and output: so near to a grid point a residual is on it
-DEEPEST = 27.6  # -log(1e-12): further out in the tail rounding decides
+REFERENCES = 99
+"""Number of draws of a sampler among which each residual is ranked, if the noise is declared by a sampler."""
+CHUNK = 10_000
+"""Number of residuals that are ranked at once."""
+ROUNDING = 1e-9
+"""A residual this near to a grid point or an atom, relative to query and output, counts as being on it."""
+DEEPEST = 27.6
+"""-log(1e-12): further out in the tail, the rounding of query plus noise dominates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,12 +66,23 @@ class FitTest:
     residuals: int
     statistic: float
     p_value: float
-    lag: int = 0  # after how many releases noise seems to come again
+    lag: int = 0  # number of releases after which noise seems to be repeated
 
 
 def fit_tests(lower: Floats, upper: Floats, rng: np.random.Generator, *, data: str = "") -> list[FitTest]:
-    """Test ``u = lower``, ``1 - u = upper`` of shape (releases, coordinates) for being independent and uniform.
+    """Test that ``u`` is independent and uniform on (0, 1).
 
+    Parameters
+    ----------
+    lower, upper : array of shape (releases, coordinates)
+        ``u`` and ``1 - u``, each accurate where it is small (see :func:`tails`).
+    rng : numpy.random.Generator
+        Draws the pairs of coordinates that are compared.
+    data : str
+        The data set's text, for the results.
+
+    Examples
+    --------
     >>> u = np.random.default_rng(0).random((1000, 1))
     >>> [test.name for test in fit_tests(u, 1 - u, np.random.default_rng(1))]
     ['law', 'scale', 'repetition', 'negation']
@@ -87,7 +102,7 @@ def _lags(u: Floats, sign: int, name: str, data: str) -> FitTest:
     """Sums of cos 2 pi (u_i + sign u_{i+L}) for all lags L at once, by the Fourier transform."""
     releases, coordinates = u.shape
     turns = np.exp(2j * np.pi * u)
-    padded = next_fast_len(2 * releases)  # so that the end of the series does not meet its beginning
+    padded = next_fast_len(2 * releases)  # zero padding, so that the convolution does not wrap around
     first = fft(turns if sign < 0 else turns.conj(), padded, axis=0)
     product = (first.conj() * fft(turns, padded, axis=0)).sum(axis=1)
     sums = np.abs(ifft(product).real[1:releases])
@@ -118,7 +133,7 @@ def _scale(lower: Floats, upper: Floats, data: str) -> FitTest:
     n = lower.size
     with np.errstate(divide="ignore"):
         depth = -np.log(np.minimum(1.0, 2.0 * np.minimum(lower, upper)))
-    # Far out the rounding of query plus noise decides: what is too deep counts less there, never more.
+    # Rounding dominates far out in the tail, so depths are capped there: this can only raise the p-value.
     above = float(gammaincc(n, np.minimum(depth, DEEPEST).sum()))
     below = float(gammainc(n, depth.sum()))
     statistic = float(np.minimum(depth, DEEPEST).mean())
@@ -126,7 +141,7 @@ def _scale(lower: Floats, upper: Floats, data: str) -> FitTest:
 
 
 def detectable_scale(residuals: int, alpha: float) -> float:
-    """Relative error of a Laplace scale that the test of the scale finds with probability about 0.98 at level ``alpha``.
+    """Relative error of a Laplace scale that the ``scale`` test detects with probability about 0.98 at level ``alpha``.
 
     The mean of n exponential variables has standard deviation 1 / sqrt(n) and moves by the relative error.
 
@@ -137,10 +152,19 @@ def detectable_scale(residuals: int, alpha: float) -> float:
 
 
 def tails(noise: Any, residuals: Floats, size: Floats, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """``u`` and ``1 - u`` of each residual, each accurate where it is small.
+    """Return ``u`` and ``1 - u`` of each residual, each accurate where it is small.
 
-    ``noise`` is a law of ``dpaudit.exact`` (anything with ``form()``), an object with ``cdf`` such as a frozen distribution of
-    ``scipy.stats``, or a sampler ``f(size, rng)``. ``size`` is the magnitude of query and output, by which rounding is judged.
+    Parameters
+    ----------
+    noise
+        A law of ``dpaudit.exact`` (anything with ``form()``), an object with ``cdf`` such as a frozen distribution of
+        ``scipy.stats``, or a sampler ``f(size, rng)``.
+    residuals : array
+        Outputs minus answers.
+    size : array
+        Magnitude of query and output, to which rounding is relative.
+    rng : numpy.random.Generator
+        Draws the randomisation, and the reference draws of a sampler.
     """
     flat, magnitude = residuals.ravel(), size.ravel()
     known = not isinstance(noise, type)
@@ -161,7 +185,7 @@ def tails(noise: Any, residuals: Floats, size: Floats, rng: np.random.Generator)
 
 
 def _form_masses(form: Form, x: Floats, magnitude: Floats) -> tuple[Floats, Floats, Floats]:
-    """Mass below, at and above each point."""
+    """Return the mass below, at and above each point."""
     atoms = {float(outcome): math.exp(mass) for outcome, mass in form.atoms.items() if is_real(outcome)}  # type: ignore[arg-type]
     if len(atoms) < len(form.atoms):
         other = next(outcome for outcome in form.atoms if not is_real(outcome))
@@ -220,7 +244,7 @@ def _cdf_masses(noise: Any, x: Floats, magnitude: Floats) -> tuple[Floats, Float
 
 
 def _ranks(sampler: Sampler, x: Floats, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-    """Rank of each residual among draws of its own: uniform if it has their law, and independent of the others."""
+    """Rank each residual among its own reference draws; the rank is uniform if the residual has their law."""
     lower, equal = np.empty(x.size), np.empty(x.size)
     for start in range(0, x.size, CHUNK):
         part = x[start : start + CHUNK]

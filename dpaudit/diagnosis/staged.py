@@ -1,16 +1,16 @@
-"""Where is the bug? A mechanism that is declared as query plus noise, examined in stages.
+"""Examine a mechanism that is declared as query plus noise in four stages, to find its faulty part.
 
 1. Sensitivity: does the query change by no more than declared? Deterministic (``sensitivity``).
 2. Noise: do the residuals, output minus query, follow the declared law? Exact tests (``noise``, ``residuals``).
-3. Calibration: is the declared noise, moved by what the query may change, as private as claimed? Exact (``calibration``), where
-   the law is one of ``dpaudit.exact`` with a location.
-4. End to end: does the running code keep its claim? Black box (``engine``), with the pair on which the query changes most tried
-   first. If it does not, stages 2 and 3 look at the pair that shows it: a bug may be on few data sets only.
+3. Calibration: is the declared noise large enough for the declared sensitivity and the claim? Exact (``calibration``), if the
+   law is one of ``dpaudit.exact`` with a location.
+4. End to end: does the running code keep its claim? Black box (``engine``); the pair on which the query changes most is tried
+   first. If the claim is refuted, stages 2 and 3 also examine the pair that refutes it, because a bug may affect few data sets.
 
-Of alpha, half is for stage 4, a quarter for the residuals, and a quarter is kept for residuals on the pair that stage 4 names.
-That pair is chosen by other draws than those it is tested with, so given the pair its test is as valid as any. Hence with
-probability at least 1 - alpha no stage blames a mechanism that is what it was declared to be and keeps its claim (union bound).
-Stages 1 and 3 have no error probability.
+Stage 4 has half of alpha, the residuals have a quarter, and a quarter is reserved for residuals on the pair that stage 4 finds.
+That pair is chosen by other draws than those it is tested with, so the test is valid given the pair. By the union bound, with
+probability at least 1 - alpha no stage reports a violation for a mechanism that is as declared and keeps its claim. Stages 1
+and 3 have no error probability.
 """
 
 from __future__ import annotations
@@ -26,25 +26,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._util.validation import check_count, check_open_unit
 from dpaudit.claims import Claim, Verdict
 from dpaudit.diagnosis.calibration import Calibration, calibration
 from dpaudit.diagnosis.noise import RESIDUALS, NoiseCheck, check_noise, vector_of
-from dpaudit.engine.audit import as_neighbours, audit, name_of
-from dpaudit.engine.result import Result
+from dpaudit.engine.audit import audit, name_of
 from dpaudit.errors import DPAuditError, MechanismError
-from dpaudit.neighbours import Neighbours, Pair, fixed
+from dpaudit.neighbours import Neighbours, Pair, as_neighbours, fixed
+from dpaudit.result.model import Result
 from dpaudit.sensitivity import Norm, SensitivityCheck, check_sensitivity, distance
-from dpaudit.validation import check_count, check_open_unit
 
 WIDTH = 110
+"""Line width of the advice in the printed diagnosis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diagnosis:
-    """What :func:`diagnose` found: one field per stage, and ``culprits``, the stages that explain the bug.
+    """The result of :func:`diagnose`: one field per stage, and ``culprits``, the stages that explain the bug.
 
-    ``culprits`` holds "sensitivity", "noise", "calibration" for what is not as declared, and "elsewhere" where the claim is
-    refuted end to end although nothing else was found.
+    ``culprits`` contains "sensitivity", "noise" and "calibration" for the parts that are not as declared, and "elsewhere" if the
+    claim is refuted end to end and no other stage found anything.
     """
 
     mechanism: str
@@ -52,15 +53,15 @@ class Diagnosis:
     alpha: float
     sensitivity: SensitivityCheck
     noise: NoiseCheck
-    noise_on_witness: NoiseCheck | None  # on the pair that refutes the claim, where the noise had seemed right
+    noise_on_witness: NoiseCheck | None  # on the pair that refutes the claim, if ``noise`` found no violation
     calibration: Calibration
-    end_to_end: Result | None  # None where the audit could not be run, and ``failure`` says why
+    end_to_end: Result | None  # None if the audit could not be run; ``failure`` gives the reason
     failure: str
     culprits: tuple[str, ...]
 
     @property
     def verdict(self) -> Verdict:
-        """VIOLATION if any stage found one; INCONCLUSIVE if residuals or audit decided nothing, or the audit did not run."""
+        """VIOLATION if any stage found one; INCONCLUSIVE if residuals or audit were, or if the audit did not run."""
         if self.culprits:
             return Verdict.VIOLATION
         decided = Verdict.INCONCLUSIVE not in (self.noise.verdict, self._end_to_end)
@@ -141,7 +142,7 @@ def diagnose(
     seed: int = 0,
     **options: Any,
 ) -> Diagnosis:
-    """Examine a mechanism that is declared as ``query(data) + noise``, stage by stage, and say where the bug is.
+    """Examine a mechanism that is declared as ``query(data) + noise`` in stages, and name the faulty part.
 
     Parameters
     ----------
@@ -155,12 +156,17 @@ def diagnose(
     sensitivity, norm
         The declared sensitivity of the query, as for :func:`dpaudit.check_sensitivity`.
     alpha
-        Probability that a mechanism that is what it is declared to be, and keeps its claim, is blamed; half of it is for the
-        audit end to end, a quarter for the residuals, a quarter for residuals on the pair that refutes the claim.
+        Largest probability that a violation is reported for a mechanism that is as declared and keeps its claim. Half of it is
+        for the audit end to end, a quarter for the residuals, a quarter for residuals on the pair that refutes the claim.
     residuals
-        How many residuals (numbers, not releases) the noise is judged by, over at most eight data sets.
+        Number of residuals (numbers, not releases), over at most eight data sets.
     samples, seed, options
-        As for :func:`dpaudit.audit`, of the last stage.
+        As for :func:`dpaudit.audit`; samples and options are for the last stage.
+
+    Returns
+    -------
+    Diagnosis
+        The result of each stage, and the stages that explain the bug.
 
     Examples
     --------
@@ -180,20 +186,20 @@ def diagnose(
     check_count(minimum=0, seed=seed)
     close = as_neighbours(neighbours)
     sensible = check_sensitivity(query, sensitivity, close, norm, seed=seed)
-    # Where the query changes most, the audit looks first; the mechanism has not been run yet, so nothing is selected.
+    # The pair on which the query changes most comes first. It does not depend on outputs, so the audit stays valid.
     aimed = replace(close, find_corners=lambda: itertools.chain([sensible.worst], close.corners()))
     fits = check_noise(mechanism, query, noise, aimed, alpha=alpha / 4.0, residuals=residuals, seed=seed)
     result, failure = None, ""
     try:
         result = audit(mechanism, claim, aimed, alpha=alpha / 2.0, samples=samples, seed=seed, **options)
-    except MechanismError as error:  # what the other stages found stands
+    except MechanismError as error:  # the results of the other stages remain valid
         failure = str(error)
     refuted = result is not None and result.verdict is Verdict.VIOLATION
     shown = _witness(result) if refuted else None
     again = None
     if shown is not None and fits.verdict is not Verdict.VIOLATION:
-        with suppress(DPAuditError):  # no numbers there, or the mechanism fails: then there is nothing to add
-            # Another seed: on a data set that was tried before, the same draws would tell nothing new.
+        with suppress(DPAuditError):  # the outputs are no numbers there, or the mechanism fails
+            # Another seed, because the same seed would repeat the draws on a data set that was tried before.
             again = check_noise(
                 mechanism, query, noise, fixed([shown]), alpha=alpha / 4.0, residuals=residuals, seed=seed + 1
             )
@@ -207,16 +213,9 @@ def diagnose(
         width=fits.width,
         changes=[change.tolist() for change in changes if change is not None],
     )
-    culprits = [
-        stage
-        for stage, verdict in (
-            ("sensitivity", sensible.verdict),
-            ("noise", fits.verdict),
-            ("noise", None if again is None else again.verdict),
-            ("calibration", calibrated.verdict),
-        )
-        if verdict is Verdict.VIOLATION
-    ]
+    noise_verdicts = [fits.verdict] if again is None else [fits.verdict, again.verdict]
+    verdicts = {"sensitivity": [sensible.verdict], "noise": noise_verdicts, "calibration": [calibrated.verdict]}
+    culprits = [stage for stage, found in verdicts.items() if Verdict.VIOLATION in found]
     if refuted and not culprits:
         culprits = ["elsewhere"]
     return Diagnosis(
@@ -234,7 +233,7 @@ def diagnose(
 
 
 def _witness(result: Result | None) -> Pair | None:
-    """The pair that refutes the claim, made again from its source; None where it has none."""
+    """Return the pair that refutes the claim, recreated from its source, or None if it has no source."""
     witness = None if result is None else result.witness
     if witness is None or not witness.literal:
         return None
@@ -243,7 +242,7 @@ def _witness(result: Result | None) -> Pair | None:
         import pandas as pd
 
         names["pd"] = pd
-    # Source that the engine wrote, and evaluated before it called it literal.
+    # The engine wrote this source, and evaluated it before it marked the witness as literal.
     data, neighbour = (
         eval(text, {"__builtins__": {"float": float}}, names) for text in (witness.data, witness.neighbour)
     )
@@ -251,10 +250,10 @@ def _witness(result: Result | None) -> Pair | None:
 
 
 def _change(query: Callable[[Any], Any], pair: Pair, bound: float, norm: Norm) -> NDArray[np.float64] | None:
-    """What the query changes by on the pair, number by number; None where it is no such change, or above the bound."""
+    """Return the change of the query on the pair as a vector, or None if it is no vector or is above the bound."""
     try:
         before, after = (query(copy.deepcopy(data)) for data in pair)
-    except Exception:  # as on one side only: that is for the stage of the sensitivity
+    except Exception:  # reported by the sensitivity stage
         return None
     first, second = vector_of(before), vector_of(after)
     if first is None or second is None or first.keys != second.keys or first.numbers.size != second.numbers.size:

@@ -4,28 +4,48 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Sequence
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Literal
 
+from dpaudit._util.deprecation import checked_keywords, renamed_fields
+from dpaudit._util.validation import check_choice, shorten
+from dpaudit._util.values import fingerprint
 from dpaudit.claims import Claim, Verdict
+from dpaudit.engine.events import Handler
 from dpaudit.engine.options import Options
-from dpaudit.engine.result import Channel, Result
+from dpaudit.engine.progress import ProgressHandler
+from dpaudit.engine.request import Request
 from dpaudit.engine.run import Run
-from dpaudit.engine.surroundings import current
-from dpaudit.engine.timing import TimingRun
+from dpaudit.engine.session import current
+from dpaudit.engine.timing.run import TimingRun
 from dpaudit.errors import Inconclusive, InvalidArgument, PrivacyViolation
-from dpaudit.neighbours import Neighbours, fixed
-from dpaudit.validation import check_choice, shorten
-from dpaudit.values import fingerprint
+from dpaudit.neighbours import Neighbours, as_neighbours
+from dpaudit.result.model import Channel, Result
 
 
+@checked_keywords(power="detect_factor")
 def audit(
     mechanism: Any,
     claim: Claim,
     neighbours: Neighbours | Sequence[tuple[Any, Any]],
     *,
     name: str | None = None,
-    **options: Any,
+    samples: int = 1_000_000,
+    seconds: float | None = None,
+    alpha: float = 1e-6,
+    seed: int | None = 0,
+    channel: Channel | Literal["value", "representation", "timing"] = Channel.VALUE,
+    executor: Executor | None = None,
+    pairs: int = 32,
+    detect_factor: float = 2.0,
+    until: Literal["violation", "budget"] = "violation",
+    shrink: bool = True,
+    timeout: float | None = None,
+    timeout_is_output: bool = False,
+    boosted: bool = False,
+    progress: bool | None = None,
+    on_event: Handler | None = None,
 ) -> Result:
     """Look for a violation of ``claim`` by running the mechanism, and lower-bound its true epsilon.
 
@@ -37,28 +57,42 @@ def audit(
     claim
         ``PureDP``, ``ApproxDP``, ``GaussianDP``, ``ZeroConcentratedDP`` or ``RenyiDP``.
     neighbours
-        Where to look: made by ``dpaudit.neighbours``, or a list of pairs.
+        Where to look: made by ``dpaudit.neighbours``, or a list of pairs ``(data, neighbour)``.
+    name
+        The name under which the result is reported; None: that of the mechanism.
     samples
         Budget: outputs of both sides, all pairs, learning included. Finding a smaller witness comes on top.
     seconds
-        Budget of time; the audit ends within a tenth of it, or one call of the mechanism.
+        Budget of time; the audit ends within a tenth of it, or one call of the mechanism. None: no limit.
     alpha
         Probability that a mechanism that keeps its claim is reported as a violation, over the whole run: all pairs,
         both directions, all events, all looks.
     seed
-        Root of all random numbers (None: a fresh one, which the result names).
+        Root of all random numbers; None: a fresh one, which the result names.
     channel
-        ``"value"`` (default), ``"representation"`` (the bits of floats) or ``"timing"`` (how long a call takes); each has
+        ``"value"``, ``"representation"`` (the bits of floats) or ``"timing"`` (how long a call takes); each has
         its own alpha. Timing is for neighbours of equal sizes and one process, half of its samples are a control, and it
-        stands outside the promises on alpha and reproducibility (see ``dpaudit.engine.timing``).
+        stands outside the promises on alpha and reproducibility (see ``dpaudit.engine.timing.run``).
     executor
-        Any ``concurrent.futures.Executor``.
+        Any ``concurrent.futures.Executor``, which draws the outputs; None: this process does.
     pairs
         How many pairs of data sets compete.
-    power
+    detect_factor
         INCONCLUSIVE unless an event of probability 0.1 at this multiple of the claim would have been caught.
     until
         ``"violation"``: stop as soon as the claim is refuted. ``"budget"``: go on for the best lower bound.
+    shrink
+        After a violation, search for a smaller pair of data sets that shows it.
+    timeout
+        Seconds that one call of the mechanism may take; a longer one ends the audit. None: no limit.
+    timeout_is_output
+        Treat a call that timed out as an output, as an exception is, instead of ending the audit.
+    boosted
+        Also learn scores of vectors by gradient-boosted trees (needs scikit-learn; slower).
+    progress
+        Show progress on standard error; None: if that is a terminal.
+    on_event
+        A function that receives the events of the audit (see ``dpaudit.engine.events``).
 
     Returns
     -------
@@ -76,17 +110,32 @@ def audit(
     True
     """
     _check_arguments(mechanism, claim, neighbours, name)
-    if not isinstance(options.get("channel", Channel.VALUE), Channel):
-        check_choice([channel.value for channel in Channel], channel=options["channel"])
-        options["channel"] = Channel(options["channel"])
-    unknown = sorted(set(options) - set(Options.__dataclass_fields__))
-    if unknown:
-        check_choice(sorted(Options.__dataclass_fields__), option=unknown[0])
-    chosen = Options(**options)
+    if not isinstance(channel, Channel):
+        check_choice([known.value for known in Channel], channel=channel)
+    chosen = Options(
+        samples=samples,
+        seconds=seconds,
+        alpha=alpha,
+        seed=seed,
+        channel=Channel(channel),
+        executor=executor,
+        pairs=pairs,
+        detect_factor=detect_factor,
+        until=until,
+        shrink=shrink,
+        timeout=timeout,
+        timeout_is_output=timeout_is_output,
+        boosted=boosted,
+        progress=progress,
+        on_event=on_event,
+    )
     run = TimingRun if chosen.channel is Channel.TIMING else Run
     close = as_neighbours(neighbours)
     equal = _equal_pairs(close)
-    result = run(mechanism, claim, close, chosen, name or name_of(mechanism)).result()
+    with ProgressHandler(wanted=progress) as show_progress:
+        handlers = (show_progress,) if on_event is None else (show_progress, on_event)
+        request = Request.of(mechanism, claim, close, chosen, name or name_of(mechanism), handlers)
+        result = run(request).result()
     return replace(result, messages=(*result.messages, equal)) if equal else result
 
 
@@ -117,6 +166,7 @@ def assert_private(
     return result
 
 
+@renamed_fields(made="mechanism_is_factory")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
     """A definition of an audit: what ``dpaudit run`` and the pytest plugin collect.
@@ -130,7 +180,7 @@ class Audit:
     neighbours: Any  # Neighbours, or a function that makes them
     options: dict[str, Any] = field(default_factory=dict)
     expect: Verdict | str | None = None
-    made: bool = False  # ``mechanism`` is a function that makes it, called when the audit runs
+    mechanism_is_factory: bool = False  # ``mechanism`` is a function that makes it, called when the audit runs
 
     def __post_init__(self) -> None:
         check_name(self.name)
@@ -141,7 +191,7 @@ class Audit:
     def run(self, **overrides: Any) -> Result:
         """Run it, with options replaced where given."""
         where = self.neighbours() if callable(self.neighbours) else self.neighbours
-        mechanism = self.mechanism() if self.made else self.mechanism
+        mechanism = self.mechanism() if self.mechanism_is_factory else self.mechanism
         return audit(mechanism, self.claim, where, name=self.name, **{**self.options, **overrides})
 
     def met(self, result: Result) -> bool:
@@ -196,22 +246,3 @@ def _same(data: Any, neighbour: Any) -> bool:
         return pickle.dumps(data) == pickle.dumps(neighbour)
     except Exception:
         return False
-
-
-def _is_pair(value: Any) -> bool:
-    return isinstance(value, list | tuple) and len(value) == 2
-
-
-def as_neighbours(neighbours: Any) -> Neighbours:
-    """Neighbours as they are, or those of a list of pairs."""
-    if isinstance(neighbours, Neighbours):
-        return neighbours
-    if isinstance(neighbours, tuple) and len(neighbours) == 2 and not all(map(_is_pair, neighbours)):
-        raise InvalidArgument(
-            f"neighbours={shorten(neighbours)} must be a list of pairs; did you mean [(data, neighbour)]?"
-        )
-    if isinstance(neighbours, list | tuple):
-        return fixed(neighbours)
-    raise InvalidArgument(
-        f"neighbours={shorten(neighbours)} must come from dpaudit.neighbours, or be a list of pairs (data, neighbour)."
-    )

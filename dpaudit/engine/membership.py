@@ -54,28 +54,33 @@ N that any choice among them gives, which is at most that of the fair draw, so t
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.claims import ApproxDP, Claim, PureDP, Verdict
-from dpaudit.engine.evidence import Floats, Points
-from dpaudit.engine.family import claim_delta, claimed_epsilon, points_of
-from dpaudit.engine.learning import Settled, build_views
-from dpaudit.engine.outputs import encode
-from dpaudit.engine.power import HEADLINE, detectable_epsilon
-from dpaudit.engine.result import Channel, Result, StoppedBy
-from dpaudit.engine.search import FIRST_ROUND, Campaign
-from dpaudit.engine.text import parameter_words
-from dpaudit.engine.views import Block
+from dpaudit._util.deprecation import checked_keywords
+from dpaudit._util.validation import check_count, check_open_unit, shorten
+from dpaudit.claims import ApproxDP, Claim, PureDP, Verdict, claim_delta, claimed_epsilon
+from dpaudit.engine.encoding.batch import encode
+from dpaudit.engine.evidence.claim_points import points_of
+from dpaudit.engine.evidence.e_process import Floats, Points
+from dpaudit.engine.options import Options
+from dpaudit.engine.request import Findings, Request
+from dpaudit.engine.sampling.blocks import BlockPair, TaskResult
+from dpaudit.engine.search.attempt import Attempt
+from dpaudit.engine.search.campaign import GROWTH, Campaign, Candidate
+from dpaudit.engine.search.detectable import HEADLINE, detectable_epsilon
+from dpaudit.engine.search.rounds import Budget, settle_rounds
+from dpaudit.engine.views.learner import build_views
+from dpaudit.engine.views.view import Block
 from dpaudit.errors import InvalidArgument
-from dpaudit.neighbours import Pair
-from dpaudit.validation import check_count, check_open_unit, check_positive, shorten
+from dpaudit.neighbours import Pair, fixed
+from dpaudit.result.model import Result, StoppedBy
+from dpaudit.result.text import parameter_words
 
 ROUND = 0.15  # scores in a round, as a share of those settled: they cannot be drawn again, so every look counts
 FEWEST_SCORES = 10
@@ -85,13 +90,14 @@ FEWEST_GUESSES = 8
 PROFILE_POINTS = 32
 
 
+@checked_keywords(power="detect_factor")
 def audit_scores(
     scores_in: ArrayLike,
     scores_out: ArrayLike,
     claim: Claim,
     *,
     alpha: float = 1e-6,
-    power: float = 2.0,
+    detect_factor: float = 2.0,
     seed: int = 0,
     name: str = "membership scores",
 ) -> Result:
@@ -107,7 +113,7 @@ def audit_scores(
     alpha
         Probability that a training that keeps its claim is reported as a violation, or that ``epsilon_lower`` exceeds
         the truth.
-    power
+    detect_factor
         INCONCLUSIVE unless an event of probability 0.1 at this multiple of the claim would have been caught.
     seed
         Of the shuffle. Alpha holds for each seed if the scores are listed in an order that does not depend on their values,
@@ -125,12 +131,6 @@ def audit_scores(
     >>> result.verdict
     <Verdict.VIOLATION: 'VIOLATION'>
     """
-    started = time.monotonic()
-    if isinstance(claim, type) or not isinstance(claim, Claim):
-        raise InvalidArgument(f"claim={shorten(claim)} must be a claim such as dpaudit.PureDP(1.0).")
-    check_open_unit(alpha=alpha)
-    check_positive(power=power)
-    check_count(minimum=0, seed=seed)
     sides = [_scores("scores_in", scores_in), _scores("scores_out", scores_out)]
     size = sides[0].size
     if sides[1].size != size:
@@ -139,76 +139,70 @@ def audit_scores(
             "without it. Leave out the surplus at random, not by value."
         )
     check_count(minimum=FEWEST_SCORES, number_of_scores=size)
-    rng = np.random.default_rng([seed, size])
-    sides = [rng.permutation(side) for side in sides]
-
-    points = points_of(claim)
     pair = Pair("with the canary", "without it")
-    build = partial(build_views, boosted=False)
-    campaign = Campaign(claim, points, [pair], samples=2 * size, complete=True, build=build)
-    trajectory = _bet(campaign, sides)
-
-    threshold = math.log(1.0 / alpha)
-    named = claimed_epsilon(claim) is not None
-    parameter_lower = campaign.lower_bound(
-        lambda value: points_of(claim.at(value)),
-        claim.parameter,
-        threshold,
-        largest=LARGEST_EPSILON if named else 100.0 * claim.parameter,
-        tied=True,
+    options = Options(samples=2 * size, alpha=alpha, detect_factor=detect_factor, seed=seed)
+    request = Request.of(None, claim, replace(fixed([pair]), relation=claim.relation), options, name)
+    rng = np.random.default_rng([seed, size])
+    source = _GivenScores([rng.permutation(side) for side in sides])
+    campaign = Campaign(
+        claim,
+        points_of(claim),
+        [pair],
+        samples=options.samples,
+        complete=True,
+        build=partial(build_views, boosted=False),
     )
-    delta = claim_delta(claim)
-    epsilon_lower = parameter_lower
-    if not named:
-        epsilon_lower = campaign.lower_bound(
-            lambda value: Points.of([(value, delta)]), 1.0, threshold, largest=LARGEST_EPSILON, tied=False
+    log_threshold = math.log(1.0 / alpha)
+    attempt = Attempt(claim, campaign, log_threshold, raised_in_probe=1.0)
+    budget = Budget(options.samples)
+    trajectory = [(budget.drawn, settled.log_wealth) for settled in settle_rounds(campaign, source, budget)]
+    shown = attempt.shown(hurried=False)
+    detectable = detectable_epsilon(
+        claim, per_side=size, log_threshold=log_threshold, log_share=0.0, samples=options.samples
+    )
+    lacking = None if shown.refuted else request.lacking_power(detectable[HEADLINE], unit="runs")
+    found_nothing = Verdict.NO_VIOLATION_FOUND if lacking is None else Verdict.INCONCLUSIVE
+    return request.result(
+        Findings(
+            verdict=Verdict.VIOLATION if shown.refuted else found_nothing,
+            epsilon_lower=shown.epsilon_lower,
+            parameter_lower=shown.parameter_lower,
+            detectable=detectable,
+            samples=options.samples,
+            pairs=1,
+            stopped_by=StoppedBy.SAMPLES,
+            reproducible=True,
+            log_threshold=log_threshold,
+            messages=() if lacking is None else (lacking,),
+            trajectory=trajectory,
         )
-    detectable = detectable_epsilon(claim, per_side=size, log_threshold=threshold, log_share=0.0, samples=2 * size)
-    crossed = any(wealth >= threshold for _, wealth in trajectory)
-    strongest = float(points.epsilon.max())
-    enough = detectable[HEADLINE] <= (strongest * power if strongest > 0.0 else 0.1)
-    refuted = crossed and parameter_lower >= claim.parameter
-    verdict = Verdict.VIOLATION if refuted else Verdict.NO_VIOLATION_FOUND if enough else Verdict.INCONCLUSIVE
-    return Result(
-        name=name,
-        claim=claim,
-        verdict=verdict,
-        epsilon_lower=epsilon_lower,
-        delta=delta,
-        parameter_lower=parameter_lower,
-        alpha=alpha,
-        samples=2 * size,
-        seconds=time.monotonic() - started,
-        pairs=1,
-        channel=Channel.VALUE,
-        relation=claim.relation,
-        detectable_epsilon=detectable[HEADLINE],
-        detectable=detectable,
-        stopped_by=StoppedBy.SAMPLES,
-        reproducible=True,
-        seed=seed,
-        messages=() if refuted or enough else ("Too few runs for the power asked for; give more scores.",),
-        trajectory=tuple(trajectory),
-        threshold=threshold,
     )
 
 
-def _bet(campaign: Campaign, sides: Sequence[Floats]) -> list[tuple[int, float]]:
-    """Settle the scores in rounds that grow with what was seen; each is learned from after it is settled."""
-    candidate = campaign.candidates[0]
-    size = sides[0].size
-    first = min(FIRST_ROUND, math.ceil(size / 5))
-    trajectory = []
-    start = 0
-    while start < size:
-        stop = min(size, start + max(math.ceil(first / 2) if start else first, math.ceil(ROUND * start)))
-        batches = encode(sides[0][start:stop]), encode(sides[1][start:stop])
+@dataclass(frozen=True, slots=True)
+class _GivenScores:
+    """Rounds of scores that are there already; they grow with what was settled."""
+
+    sides: Sequence[Floats]
+
+    def next_size(self, candidate: Candidate, *, leading: bool, left: int) -> int:
+        del leading
+        size, start = self.sides[0].size, candidate.seen
+        first = min(GROWTH.first_round, math.ceil(size / 5))
+        return min(left, max(math.ceil(first / 2) if start else first, math.ceil(ROUND * start)))
+
+    def draw(self, candidate: Candidate, size: int) -> TaskResult:
+        part = slice(candidate.seen, candidate.seen + size)
+        batches = encode(self.sides[0][part]), encode(self.sides[1][part])
         counts = tuple(np.stack([view.count(Block(batch)) for batch in batches]) for view in candidate.learner.views)
-        records = candidate.learner.settle(Settled(counts, batches), stop - start)
-        candidate.rounds += 1
-        trajectory.append((2 * stop, campaign.settle(candidate, records)))
-        start = stop
-    return trajectory
+        return TaskResult((BlockPair(size, counts, batches, (), (0.0, 0.0)),))
+
+    def check(self, candidate: Candidate, drawn: BlockPair) -> None:
+        """Nothing is checked: that scores are independent is the promise of whoever made them."""
+
+    def is_last(self, candidate: Candidate) -> bool:
+        del candidate
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

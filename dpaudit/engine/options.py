@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal
 
-from dpaudit.engine.result import Channel
+from dpaudit._util.validation import check_choice, check_count, check_open_unit, check_positive
+from dpaudit.engine.events import Handler
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_choice, check_count, check_open_unit, check_positive
+from dpaudit.result.model import Channel
 
 POOL = 32  # pairs that compete from the start
 FOR_THE_POOL = 0.2  # share of the seconds in which they are made
@@ -26,22 +26,24 @@ class Options:
     channel: Channel = Channel.VALUE
     executor: Executor | None = None
     pairs: int = POOL
-    power: float = 2.0
+    detect_factor: float = 2.0
     until: Literal["violation", "budget"] = "violation"
     shrink: bool = True
     timeout: float | None = None
     timeout_is_output: bool = False
     boosted: bool = False
     progress: bool | None = None
-    on_round: Callable[[int, float], None] | None = None  # told samples and log-wealth after every settled round
+    on_event: Handler | None = None
 
     def __post_init__(self) -> None:
         check_count(samples=self.samples, minimum=2)
         check_count(pairs=self.pairs)
         check_open_unit(alpha=self.alpha)
-        check_positive(power=self.power)
-        if self.power <= 1.0:
-            raise InvalidArgument(f"power={self.power!r} must exceed 1: it is the multiple of the claim to be caught.")
+        check_positive(detect_factor=self.detect_factor)
+        if self.detect_factor <= 1.0:
+            raise InvalidArgument(
+                f"detect_factor={self.detect_factor!r} must exceed 1: it is the multiple of the claim to be caught."
+            )
         if self.seconds is not None:
             check_positive(seconds=self.seconds)
         if self.timeout is not None:
@@ -53,8 +55,8 @@ class Options:
         for name in ("shrink", "boosted", "timeout_is_output"):
             check_choice((True, False), **{name: getattr(self, name)})
         check_choice((True, False, None), progress=self.progress)
-        if self.on_round is not None and not callable(self.on_round):
-            raise InvalidArgument(f"on_round={self.on_round!r} must be a function of (samples, log_wealth), or None.")
+        if self.on_event is not None and not callable(self.on_event):
+            raise InvalidArgument(f"on_event={self.on_event!r} must be a function of one event, or None.")
         if isinstance(self.executor, type):
             raise InvalidArgument(
                 f"executor={self.executor!r} is a class; pass an instance, such as {self.executor.__name__}(2)."

@@ -1,8 +1,7 @@
-"""Progress lines on stderr: samples, evidence and time left, then how the search for a small example goes. Silent where
-nobody watches.
+"""Progress lines on stderr: samples, evidence and time left, then the search for a small example. Silent without a terminal.
 
-An audit that runs in a worker process has no line of its own: it sends what there is to show through a pipe, and the parent
-shows one line per running audit.
+An audit that runs in a worker process has no line of its own: it sends messages through a pipe, and the parent shows one line
+per running audit.
 """
 
 from __future__ import annotations
@@ -20,6 +19,17 @@ from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self
 
+from dpaudit.engine.events import (
+    Confirming,
+    Event,
+    Finished,
+    OutputsDrawn,
+    RoundSettled,
+    Shrinking,
+    Started,
+    ViolationFound,
+)
+
 SEND_EVERY = 0.2  # seconds
 LONGEST_NAME = 500
 LONGEST_SHOWN = 60  # of a name, beside a bar,
@@ -35,7 +45,7 @@ class _Bar(Protocol):
 
 
 def watched() -> bool:
-    """Whether somebody sits before stderr."""
+    """Return whether stderr is a terminal, outside of continuous integration."""
     return sys.stderr.isatty() and not os.environ.get("CI")
 
 
@@ -77,9 +87,9 @@ class Progress:
 
 
 class Seeking:
-    """A line after a violation, while a small example is sought; shown where and when :class:`Progress` is.
+    """A line after a violation, while a small example is searched for; shown wherever :class:`Progress` is.
 
-    It only tells: nothing that is drawn or found depends on it. Unless entered, it does nothing.
+    Unless entered, it does nothing.
     """
 
     def __init__(self, name: str, *, wanted: bool | None) -> None:
@@ -105,30 +115,80 @@ class Seeking:
             self._line.close()
 
     def shrinking(self, pairs: int) -> None:
-        """So many smaller pairs were tried."""
+        """Show how many smaller pairs were tried."""
         self._doing = f"shrinking: {pairs} pair{'s' * (pairs != 1)} tried"
         self.refresh()
 
     def confirming(self) -> None:
-        """The pair that was found is looked at again."""
+        """Show that the pair is confirmed on fresh outputs."""
         self._doing = "confirming"
         self._next = 0.0
         self.refresh()
 
     def refresh(self, drawn: int = 0) -> None:
-        """Let the seconds go on, after every block that is drawn."""
+        """Show the seconds so far; called after every block that is drawn."""
         del drawn
         now = time.monotonic()
         if not self._shown or now < self._next:
             return
         self._next = now + SEND_EVERY
-        told = _Told(self._name[:LONGEST_NAME], f"violation found, {self._doing}, {now - self._began:.0f} s")
+        message = _Doing(self._name[:LONGEST_NAME], f"violation found, {self._doing}, {now - self._began:.0f} s")
         if self._pipe is not None:
-            _send(self._pipe, told)
+            _send(self._pipe, message)
         elif self._line is None:
-            self._line = told.line()
+            self._line = message.line()
         else:
-            told.show(self._line)
+            message.show(self._line)
+
+
+class ProgressHandler:
+    """Shows the events of one audit: a bar while it samples, then a line while a small example is searched for."""
+
+    def __init__(self, *, wanted: bool | None) -> None:
+        self._wanted = wanted
+        self._name = ""
+        self._bar: Progress | None = None
+        self._seeking: Seeking | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._close()
+
+    def __call__(self, event: Event) -> None:
+        """Show an event."""
+        match event:
+            case Started():
+                self._close()
+                self._name = event.name
+                self._bar = Progress(
+                    event.name, event.samples, event.log_threshold, wanted=self._wanted, deadline=event.deadline
+                ).__enter__()
+            case OutputsDrawn(outputs):
+                if self._bar is not None:
+                    self._bar.advance(outputs)
+                elif self._seeking is not None:
+                    self._seeking.refresh()
+            case RoundSettled():
+                if self._bar is not None:
+                    self._bar.show(event.log_wealth)
+            case ViolationFound():
+                self._close()
+                self._seeking = Seeking(self._name, wanted=self._wanted).__enter__()
+            case Shrinking(pairs_tried) if self._seeking is not None:
+                self._seeking.shrinking(pairs_tried)
+            case Confirming() if self._seeking is not None:
+                self._seeking.confirming()
+            case Finished():
+                self._close()
+
+    def _close(self) -> None:
+        shown, self._bar, self._seeking = self._bar or self._seeking, None, None
+        if shown is not None:
+            shown.__exit__(None, None, None)
 
 
 @functools.cache
@@ -187,12 +247,12 @@ def relay_to(pipe: Connection | None) -> None:
 
 
 def relayed() -> bool:
-    """Whether progress is sent away."""
+    """Return whether progress is sent to another process."""
     return _relay is not None
 
 
 class _Drawn(NamedTuple):
-    """How far the sampling of an audit is, and what shows it."""
+    """A message: how far the sampling of an audit is."""
 
     name: str
     samples: int
@@ -212,8 +272,8 @@ class _Drawn(NamedTuple):
         return None if self.left is None else time.monotonic() + self.left
 
 
-class _Told(NamedTuple):
-    """What is being done for an audit, in words, and what shows it."""
+class _Doing(NamedTuple):
+    """A message: what is being done for an audit, in words."""
 
     name: str
     text: str
@@ -231,14 +291,14 @@ class _Told(NamedTuple):
         return f"{_shortened(self.name, LONGEST_BEFORE_WORDS)}: {self.text}"
 
 
-def _send(pipe: Connection, message: _Drawn | _Told) -> None:
+def _send(pipe: Connection, message: _Drawn | _Doing) -> None:
     """Smaller than what a pipe takes in one piece, so workers need no lock, which one of them could die with."""
     with contextlib.suppress(OSError):
         pipe.send(message)
 
 
 class _Sender:
-    """A bar whose picture is elsewhere. Messages are dropped, never waited for: nobody's audit depends on them."""
+    """A bar that is shown by another process. A message that does not fit into the pipe is dropped, never waited for."""
 
     def __init__(self, pipe: Connection, name: str, samples: int, deadline: float | None) -> None:
         self._pipe = pipe
@@ -270,13 +330,13 @@ class _Sender:
 
 
 class Board:
-    """In the parent: one line per audit that runs in a worker process, as long as somebody watches."""
+    """In the parent: one line per audit that runs in a worker process, on a terminal."""
 
     def __init__(self, *, wanted: bool | None = None) -> None:
         # Writing small pieces at once is what pipes of Unix do.
         self._shown = os.name == "posix" and (watched() if wanted is None else wanted)
         self._lines: dict[str, Any] = {}
-        self._kinds: dict[str, type[_Drawn] | type[_Told]] = {}  # of the messages that the lines show
+        self._kinds: dict[str, type[_Drawn] | type[_Doing]] = {}  # of the messages that the lines show
         self._ended: set[str] = set()
         self._lock = threading.RLock()
         self.pipe: Connection | None = None  # for the workers' ``relay_to``
@@ -299,7 +359,7 @@ class Board:
             self.pipe.close()  # the reader ends when the workers' ends are closed too
 
     def ended(self, name: str) -> None:
-        """Take a line away; what its audit still had to say comes too late."""
+        """Remove the line of an audit; later messages of it are ignored."""
         name = name[:LONGEST_NAME]
         with self._lock:
             self._ended.add(name)
@@ -309,7 +369,7 @@ class Board:
 
     @contextlib.contextmanager
     def aside(self) -> Iterator[None]:
-        """Leave the terminal to somebody else, who prints whole lines."""
+        """Clear the lines while other code prints to the terminal."""
         with self._lock:
             for line in self._lines.values():
                 line.clear()
@@ -322,13 +382,13 @@ class Board:
     def _read(self, reader: Connection) -> None:
         with contextlib.suppress(EOFError, OSError):
             while True:
-                message: _Drawn | _Told = reader.recv()
+                message: _Drawn | _Doing = reader.recv()
                 with self._lock:
                     if self._shown and message.name not in self._ended:
                         self._show(message)
         reader.close()
 
-    def _show(self, message: _Drawn | _Told) -> None:
+    def _show(self, message: _Drawn | _Doing) -> None:
         name = message.name
         if name not in self._lines or self._kinds[name] is not type(message):
             if name in self._lines:

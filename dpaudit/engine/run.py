@@ -1,4 +1,4 @@
-"""One audit from beginning to end: pairs, probe, rounds, and how it ends. What is said of it is the ``conclusion``."""
+"""The story of one audit: choose pairs, probe the mechanism, draw and settle rounds, and conclude."""
 
 from __future__ import annotations
 
@@ -9,82 +9,83 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
-from dpaudit._hypothesis import noticed_interrupts, passed, until
-from dpaudit.claims import Claim
-from dpaudit.engine.brief import INTERRUPTED, Brief
-from dpaudit.engine.conclusion import Conclusion
-from dpaudit.engine.crew import Crew, LostWorker
-from dpaudit.engine.family import points_of
-from dpaudit.engine.learning import Builder, Settled, build_views
+from dpaudit._util.hypothesis_bridge import noticed_interrupts, passed, until
+from dpaudit._util.validation import shorten
+from dpaudit._util.values import fingerprint
+from dpaudit.engine.conclude import Conclusion
+from dpaudit.engine.encoding.batch import encode
+from dpaudit.engine.events import OutputsDrawn, PairChosen, RoundSettled, Started
+from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.options import Options, slow_pairs
-from dpaudit.engine.outputs import encode
-from dpaudit.engine.phase import Phase, Shown
-from dpaudit.engine.probing import probe
-from dpaudit.engine.progress import Progress
-from dpaudit.engine.representation import build_bit_views
-from dpaudit.engine.result import Channel, Result, StoppedBy
-from dpaudit.engine.rounds import run_round
-from dpaudit.engine.sampling import (
+from dpaudit.engine.request import INTERRUPTED, Request
+from dpaudit.engine.sampling.blocks import (
+    BLOCKS,
     CHANGED_INPUT,
-    LARGEST_BLOCK,
+    BatchDependentContainer,
     BatchRaised,
     BlockPair,
     OutOfTime,
     Sampler,
     Task,
-    TellingContainer,
+    TaskResult,
     TimedOut,
     check_containers,
-    merge,
     seed_child,
 )
-from dpaudit.engine.search import Campaign, Candidate
+from dpaudit.engine.sampling.executor import LostWorker, TaskRunner
+from dpaudit.engine.sampling.probe import probe
+from dpaudit.engine.sampling.rounds import run_round
+from dpaudit.engine.search.attempt import Attempt, Shown
+from dpaudit.engine.search.campaign import Campaign, Candidate
+from dpaudit.engine.search.rounds import Budget, settle_rounds
+from dpaudit.engine.views.float_bits import build_bit_views
+from dpaudit.engine.views.learner import Builder, build_views
 from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism import as_mechanism
-from dpaudit.neighbours import Neighbours, Pair
-from dpaudit.validation import shorten
-from dpaudit.values import fingerprint
+from dpaudit.neighbours import Pair
+from dpaudit.result.model import Channel, Result, StoppedBy
 
-PROBE_CHARGE = 264
-MOST_PROBED = 16  # pairs: on many a mechanism says the same whatever it draws
-MOST_FOR_PROBES = 0.05  # share of the samples
-FEWEST_FOR_A_PROBE = 1000  # smaller budgets are spent on the audit alone
-FIRST_PROPOSALS = 20_000  # samples after which promising pairs are edited,
-PROPOSE_EVERY = 1.7  # again at every multiple by this factor,
-PROPOSALS = 3  # so many at a time
-IMPATIENCE = 5  # interrupts of a conclusion that takes milliseconds, after which there is none
-LAST_ROUND = 0.8  # of what is left; a round as large takes the rest too
-MEANT_FOR_A_PAIR = 400  # samples below which a further pair in the pool is not worth its share
+PROBE_CHARGE = 264  # samples that a probe of one pair is charged with, however many it drew
+MOST_PROBED = 16  # pairs; on many of them a mechanism may give the same output whatever it draws
+MOST_FOR_PROBES = 0.05  # largest share of the samples that goes into probes
+FEWEST_FOR_A_PROBE = 1000  # samples; a smaller budget is spent on the audit alone
+FIRST_PROPOSALS = 20_000  # samples after which the most promising pair is edited for the first time
+PROPOSE_EVERY = 1.7  # the next edits come when the number of samples has grown by this factor
+PROPOSALS = 3  # edited pairs that are added each time
+MOST_INTERRUPTS = 5  # tries to conclude, each of which may be interrupted again
+LAST_ROUND = 0.8  # a round larger than this share of what is left takes all of it
+SAMPLES_PER_PAIR = 400  # the pool of pairs is smaller where the budget would give a pair less than this
+ONE_BY_ONE_NUMBERS = 1_000_000  # added to a pair's number when it is audited again one release at a time
 
 
 class Run:
-    """State of a running audit."""
+    """State of a running audit. It is the source of the rounds that it settles."""
 
-    def __init__(self, mechanism: Any, claim: Claim, neighbours: Neighbours, options: Options, name: str) -> None:
-        self.brief = Brief.of(mechanism, claim, neighbours, options, name)
-        self.options = options
-        self.neighbours = neighbours
-        self.entropy, self.deadline = self.brief.entropy, self.brief.deadline
+    def __init__(self, request: Request) -> None:
+        self.request = request
+        self.options = request.options
+        self.neighbours = request.neighbours
+        self.entropy, self.deadline = request.entropy, request.deadline
         self.token = secrets.token_hex(8)
-        self.sampler = Sampler(as_mechanism(mechanism), False, options.timeout, options.timeout_is_output)
-        # Where one call makes many releases, two phases own half of alpha each: if such a call raises, the audit starts
-        # again one release at a time.
-        self.log_threshold = math.log((2.0 if self.sampler.batched else 1.0) / options.alpha)
-        self.build = builder_of(options)
+        mechanism = as_mechanism(request.mechanism)
+        self.sampler = Sampler(mechanism, False, self.options.timeout, self.options.timeout_is_output)
+        # A batched mechanism is given two attempts with half of alpha each: if a call for several outputs raises, the audit
+        # starts again one release at a time.
+        self.log_threshold = math.log((2.0 if self.sampler.batched else 1.0) / self.options.alpha)
+        self.build = builder_of(self.options)
+        self.budget = Budget(self.options.samples)
         self.sampled: Candidate | None = None
-        self.drawn = 0
         self.seconds_drawing = 0.0
         self.seconds_of_first_build = 0.0  # of a pair's views, the longest
         self.messages: list[str] = []
         self.reproducible = False
-        self.crew = Crew(options.executor)
+        self.runner = TaskRunner(self.options.executor)
         self.trajectory: list[tuple[int, float]] = []
-        self.earlier: Shown | None = None  # by the phase of calls for several outputs, once it ended
-        self.hurried = False  # interrupted while concluding: what was not yet worked out is left out
+        self.earlier: Shown | None = None  # what the attempt in batches has shown, if a second one followed
+        self.hurried = False  # interrupted while concluding: leave out what is not yet computed
 
     def result(self) -> Result:
         """Run the audit."""
@@ -92,23 +93,23 @@ class Run:
             with noticed_interrupts():
                 pairs, complete = self._pool()
         except KeyboardInterrupt:
-            return self.brief.nothing_drawn(self.log_threshold, self.messages)
+            return self.request.nothing_drawn(self.log_threshold, self.messages)
         self.prints = {id(pair): fingerprint(tuple(pair)) for pair in pairs}
         probed = self.options.samples >= FEWEST_FOR_A_PROBE
         self._start(pairs, complete, raised_in_probe=0.0 if probed else 1.0)
         try:
             return self._conclude(self._draw(pairs, complete))
-        except KeyboardInterrupt:  # while bounds or a witness were worked out, or for the second time
+        except KeyboardInterrupt:  # while bounds or a witness were computed, or for the second time
             self.hurried = True
-        for _ in range(IMPATIENCE):
+        for _ in range(MOST_INTERRUPTS):
             with suppress(KeyboardInterrupt):
                 return self._conclude(self._cut_short(KeyboardInterrupt()))
         raise KeyboardInterrupt
 
     def _draw(self, pairs: Sequence[Pair], complete: bool) -> StoppedBy:
         try:
-            return self._one_phase(pairs)
-        except TellingContainer as error:
+            return self._attempt(pairs)
+        except BatchDependentContainer as error:
             self.messages.append(f"{error}; the audit started again one release at a time.")
         except (BatchRaised, TimedOut) as error:
             self.messages.append(
@@ -118,13 +119,13 @@ class Run:
         self.earlier = self.phase.shown(hurried=False)
         self.sampler = replace(self.sampler, one_by_one=True)
         self._start(pairs, complete, raised_in_probe=self.phase.raised_in_probe)
-        return self._one_phase(pairs)
+        return self._attempt(pairs)
 
-    def _one_phase(self, pairs: Sequence[Pair]) -> StoppedBy:
+    def _attempt(self, pairs: Sequence[Pair]) -> StoppedBy:
         try:
             self._probe(pairs)
             return self._loop()
-        except (KeyboardInterrupt, TimedOut) as cause:  # in the probe, or while a round was being settled
+        except (KeyboardInterrupt, OutOfTime, TimedOut, LostWorker) as cause:
             if self._ends_batching(cause):
                 raise
             return self._cut_short(cause)
@@ -135,8 +136,8 @@ class Run:
         return timed_out or isinstance(cause, BatchRaised)
 
     def _pool(self) -> tuple[list[Pair], bool]:
-        wanted = max(1, min(self.options.pairs, self.options.samples // MEANT_FOR_A_PAIR))
-        deadline = self.options.pool_deadline(self.brief.started)
+        wanted = max(1, min(self.options.pairs, self.options.samples // SAMPLES_PER_PAIR))
+        deadline = self.options.pool_deadline(self.request.started)
         pairs = self.neighbours.pool(wanted, seed=self.entropy % 2**32, deadline=deadline)
         if not pairs:
             raise InvalidArgument(f"neighbours={self.neighbours!r} yields no pair; widen its strategy.")
@@ -157,22 +158,22 @@ class Run:
 
     def _start(self, pairs: Sequence[Pair], complete: bool, *, raised_in_probe: float) -> None:
         campaign = Campaign(
-            self.brief.claim,
-            points_of(self.brief.claim),
+            self.request.claim,
+            points_of(self.request.claim),
             pairs,
             samples=self.options.samples,
             complete=complete,
             build=self.build,
             for_bound=self.options.until == "budget",
         )
-        self.phase = Phase(self.brief.claim, campaign, self.log_threshold, raised_in_probe)
+        self.phase = Attempt(self.request.claim, campaign, self.log_threshold, raised_in_probe)
         self.propose_at = FIRST_PROPOSALS
 
     def _probe(self, pairs: Sequence[Pair]) -> None:
         """Look for shared random state on the first pairs, until the outputs of one vary enough to tell."""
-        if self.options.samples < max(FEWEST_FOR_A_PROBE, self.drawn + PROBE_CHARGE):
+        if self.options.samples < max(FEWEST_FOR_A_PROBE, self.budget.drawn + PROBE_CHARGE):
             return
-        deadline = None if self.options.seconds is None else self.brief.started + 0.1 * self.options.seconds
+        deadline = None if self.options.seconds is None else self.request.started + 0.1 * self.options.seconds
         for number, pair in enumerate(pairs[:MOST_PROBED]):
             try:
                 found = probe(self.sampler, pair.data, pair.neighbour, self.entropy, deadline)
@@ -181,11 +182,11 @@ class Run:
                     self.messages.append("Calls are too slow for a probe of shared random state; none was made.")
                 return
             self.reproducible = found.reproducible
-            self.crew.reproducible = found.reproducible and found.telling
+            self.runner.reproducible = found.reproducible and found.distinctive
             self.phase.raised_in_probe = found.raised
-            self.drawn += PROBE_CHARGE  # a fixed amount: how much was drawn depends on the clock
+            self.budget.drawn += PROBE_CHARGE  # a fixed amount: how much was drawn depends on the clock
             self._check_untouched(pair)
-            if found.telling or self.drawn > MOST_FOR_PROBES * self.options.samples:
+            if found.distinctive or self.budget.drawn > MOST_FOR_PROBES * self.options.samples:
                 return
 
     def _check_untouched(self, pair: Pair) -> None:
@@ -193,51 +194,78 @@ class Run:
             raise MechanismError(CHANGED_INPUT)
 
     def _loop(self) -> StoppedBy:
-        options = self.options
-        stop_at = math.inf if self.phase.campaign.for_bound else self.log_threshold
-        shown = Progress(
-            self.brief.name, options.samples, self.log_threshold, wanted=options.progress, deadline=self.deadline
+        request = self.request
+        request.emit(
+            Started(
+                name=request.name,
+                samples=self.options.samples,
+                log_threshold=self.log_threshold,
+                deadline=self.deadline,
+            )
         )
-        with shown as progress, self.crew:
-            while True:
-                if self.drawn >= self.propose_at:
-                    self._propose()
-                spent = self.drawn / options.samples
-                candidate, leading = self.phase.campaign.next_candidate(spent)
-                left = (options.samples - self.drawn) // 2
-                size = candidate.next_size(leading=leading, log_threshold=stop_at)
-                if size > LAST_ROUND * left:
-                    size = left
-                if size < 1:
-                    return StoppedBy.SAMPLES
-                self.sampled = candidate
-                sizes = self.sampler.blocks(size, timed=self.deadline is not None, width=candidate.learner.width)
-                task = self._task(candidate, len(sizes))
-                ended = run_round(
-                    task,
-                    sizes,
-                    deadline=self.deadline,
-                    crew=self.crew,
-                    seconds_each=self.seconds_drawing / max(self.drawn, 1),
-                    on_block=progress.advance,
-                )
-                if ended.cause is not None and self._ends_batching(ended.cause):
-                    # What was drawn up to the call that raised, and with it, is neither settled nor drawn again.
-                    whole = sum(block.size for block in ended.blocks)
-                    self.drawn += 2 * min(whole + sizes[0], size)
-                    raise ended.cause
-                if ended.blocks:
-                    merged = merge(ended.blocks)
-                    self._check_containers(candidate, merged)
-                    self.phase.replays.compare(candidate.number, merged.learn[0].head(min(sizes[0], task.keep)))
-                    self._settle(candidate, merged, leading=leading, spent=spent)
-                    progress.show(self.trajectory[-1][1])
-                if self.phase.refuted and options.until == "violation":
+        with self.runner:
+            for settled in settle_rounds(self.phase.campaign, self, self.budget):
+                self._settled(settled.candidate, settled.log_wealth)
+                if self.phase.refuted and self.options.until == "violation":
                     return StoppedBy.VIOLATION
-                if ended.cause is not None:
-                    return self._cut_short(ended.cause)
-                if self._out_of_time():
+                if settled.complete and self._out_of_time():
                     return StoppedBy.SECONDS
+                if settled.complete and self.budget.drawn >= self.propose_at:
+                    self._propose()
+        return StoppedBy.SAMPLES
+
+    def next_size(self, candidate: Candidate, *, leading: bool, left: int) -> int:
+        """Return the size of the next round; one that would leave little takes all that is left."""
+        stop_at = math.inf if self.phase.campaign.for_bound else self.log_threshold
+        size = candidate.next_size(leading=leading, log_threshold=stop_at)
+        return left if size > LAST_ROUND * left else size
+
+    def draw(self, candidate: Candidate, size: int) -> TaskResult:
+        """Draw a round here or on the executor."""
+        self.sampled = candidate
+        self.request.emit(PairChosen(number=candidate.number, pair=candidate.pair, size=size))
+        sizes = self.sampler.blocks(size, timed=self.deadline is not None, width=candidate.learner.width)
+        task = self._task(candidate, len(sizes))
+        ended = run_round(
+            task,
+            sizes,
+            deadline=self.deadline,
+            runner=self.runner,
+            seconds_each=self.seconds_drawing / max(self.budget.drawn, 1),
+            on_block=lambda outputs: self.request.emit(OutputsDrawn(outputs)),
+        )
+        if ended.cause is not None and self._ends_batching(ended.cause):
+            # Nothing that was drawn up to the call that raised, and with it, is settled or drawn again.
+            whole = sum(block.size for block in ended.blocks)
+            self.budget.drawn += 2 * min(whole + sizes[0], size)
+            raise ended.cause
+        self._first_block = min(sizes[0], task.keep)
+        return ended
+
+    def check(self, candidate: Candidate, drawn: BlockPair) -> None:
+        """Look for outputs that depend on each other, on their batch, or on the time."""
+        self._check_containers(candidate, drawn)
+        self.phase.replays.compare(candidate.number, drawn.learn[0].first(self._first_block))
+        self.seconds_drawing += drawn.seconds[0]
+        self.phase.watch.see(candidate.number, drawn.learn)
+        for (past, ordered), new in zip(candidate.learner.past_counts(), drawn.counts, strict=True):
+            if ordered:
+                self.phase.drift.compare(past, new[:, : past.shape[1]])
+
+    def is_last(self, candidate: Candidate) -> bool:
+        """Whether there is no time to learn views from this round."""
+        return self._out_of_time(candidate.learner.seconds_to_build or self.seconds_of_first_build)
+
+    def _settled(self, candidate: Candidate, log_wealth: float) -> None:
+        """Read the evidence after a round."""
+        if candidate.rounds == 1:
+            self.seconds_of_first_build = max(self.seconds_of_first_build, candidate.learner.seconds_to_build / 2.0)
+        self.trajectory.append((self.budget.drawn, log_wealth))
+        self.request.emit(RoundSettled(samples=self.budget.drawn, log_wealth=log_wealth))
+        if candidate.rounds == 1:
+            self._check_untouched(candidate.pair)
+        if self.phase.read(log_wealth) and self.sampler.batched and not self.phase.replays.differed:
+            self._check_replays(candidate)
 
     def _check_containers(self, candidate: Candidate, merged: BlockPair) -> None:
         """Settle nothing of a round in which an output looked different because of others that came with it.
@@ -249,13 +277,13 @@ class Run:
         known |= merged.containers
         try:
             check_containers(known)
-        except TellingContainer:
-            self.drawn += 2 * merged.size
+        except BatchDependentContainer:
+            self.budget.drawn += 2 * merged.size
             raise
 
     def _check_replays(self, candidate: Candidate) -> None:
         """Before an accusation, look at as many outputs as it rests on, where fewer were never seen to differ."""
-        size = min(candidate.seen, LARGEST_BLOCK)
+        size = min(candidate.seen, BLOCKS.largest)
         with suppress(BatchRaised, TimedOut):
             for part in range(2):
                 seed = seed_child(self.entropy, 0, 0, 6, part)
@@ -267,7 +295,7 @@ class Run:
 
     def _propose(self) -> None:
         """Edit the most promising pair; the shares of such proposals were set aside at the start."""
-        self.propose_at = math.ceil(PROPOSE_EVERY * self.drawn)
+        self.propose_at = math.ceil(PROPOSE_EVERY * self.budget.drawn)
         if not self.phase.campaign.open_to_proposals:
             return
         rng = np.random.Generator(np.random.PCG64(seed_child(self.entropy, 5, len(self.phase.campaign.candidates))))
@@ -278,7 +306,7 @@ class Run:
 
     def _task(self, candidate: Candidate, blocks: int) -> Task:
         learner = candidate.learner
-        number = candidate.number + (1_000_000 if self.sampler.one_by_one else 0)
+        number = candidate.number + (ONE_BY_ONE_NUMBERS if self.sampler.one_by_one else 0)
         return Task(
             sampler=self.sampler,
             data=candidate.pair.data,
@@ -288,42 +316,18 @@ class Run:
             key=(number, candidate.rounds),
             first=0,
             sizes=(),
-            keep=learner.wanted(blocks),
+            keep=learner.rows_to_keep(blocks),
             audit=f"{self.token}.{number}",  # by pair: what processes draw from one seed is alike on the same data only
         )
-
-    def _settle(self, candidate: Candidate, merged: BlockPair, *, leading: bool, spent: float) -> None:
-        candidate.rounds += 1
-        self.drawn += 2 * merged.size
-        self.seconds_drawing += merged.seconds[0]
-        self.phase.watch.see(candidate.number, merged.learn)
-        for (past, ordered), new in zip(candidate.learner.past_counts(), merged.counts, strict=True):
-            if ordered:
-                self.phase.drift.compare(past, new[:, : past.shape[1]])
-        records = candidate.learner.settle(
-            Settled(merged.counts, merged.learn, merged.repeats),
-            merged.size,
-            last=self._out_of_time(candidate.learner.seconds_to_build or self.seconds_of_first_build),
-        )
-        if candidate.rounds == 1:
-            self.seconds_of_first_build = max(self.seconds_of_first_build, candidate.learner.seconds_to_build / 2.0)
-        log_wealth = self.phase.campaign.settle(candidate, records, leading=leading, spent=spent)
-        self.trajectory.append((self.drawn, log_wealth))
-        if self.options.on_round is not None:
-            self.options.on_round(self.drawn, log_wealth)
-        if candidate.rounds == 1:
-            self._check_untouched(candidate.pair)
-        if self.phase.read(log_wealth) and self.sampler.batched and not self.phase.replays.differed:
-            self._check_replays(candidate)
 
     def _cut_short(self, cause: BaseException) -> StoppedBy:
         match cause:
             case KeyboardInterrupt():
-                if INTERRUPTED not in self.messages:  # an interrupt may have it concluded twice
+                if INTERRUPTED not in self.messages:  # an interrupt may lead to a second conclusion
                     self.messages.append(INTERRUPTED)
                 return StoppedBy.INTERRUPT
             case TimedOut():
-                pair = (self.sampled or self.phase.campaign.candidates[0]).pair  # the probe is on the first one
+                pair = (self.sampled or self.phase.campaign.candidates[0]).pair  # the probe uses the first one
                 self.messages.append(
                     f"{cause} It was on the pair {shorten(tuple(pair), 200)} with seed {self.entropy}. Nothing "
                     "was drawn again: a retry would hide what made it slow."
@@ -341,16 +345,16 @@ class Run:
             if candidate.rounds:
                 self._check_untouched(candidate.pair)
         return Conclusion(
-            brief=self.brief,
+            request=self.request,
             phase=self.phase,
             earlier=self.earlier,
             sampler=self.sampler,
             build=self.build,
-            drawn=self.drawn,
+            drawn=self.budget.drawn,
             trajectory=tuple(self.trajectory),
             messages=self.messages,
             reproducible=self.reproducible,
-            alike=self.crew.alike,
+            alike=self.runner.alike,
             seconds_of_first_build=self.seconds_of_first_build,
             hurried=self.hurried,
         ).result(stopped_by)

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from dpaudit.exact.histogram import HistogramDesign, QuantileSearch
     from dpaudit.exact.histogram_iid import histogram_index_law_iid
     from dpaudit.exact.inverse_sensitivity import finite_quantile_law, mean_law, quantile_law
-    from dpaudit.exact.verify import Verification
+    from dpaudit.exact.verification import Verification, verify
 
 __all__ = [
     "NONE_ABOVE",
@@ -71,16 +71,16 @@ __all__ = [
     "quantile_law",
     "renyi",
     "total_variation",
+    "verify",
 ]
 
-# The laws of particular mechanisms are heavier, and loaded when first asked for (PEP 562). The function ``verify`` is at
-# dpaudit.verify; here that name is its module.
+# The laws of particular mechanisms are heavier, and loaded when first asked for (PEP 562).
 _HOME = {
     "above_threshold": ("NONE_ABOVE", "above_threshold_law", "above_threshold_log_pmf"),
     "histogram": ("HistogramDesign", "QuantileSearch"),
     "histogram_iid": ("histogram_index_law_iid",),
     "inverse_sensitivity": ("finite_quantile_law", "mean_law", "quantile_law"),
-    "verify": ("Verification",),
+    "verification": ("Verification", "verify"),
 }
 _WHERE = {name: home for home, names in _HOME.items() for name in names}
 

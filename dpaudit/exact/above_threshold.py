@@ -2,7 +2,7 @@
 
 AboveThreshold (report, section 2.1, after Dwork and Roth 2014) draws one threshold noise Z ~ Lap(2/epsilon) and one
 noise nu_j ~ Lap(4/epsilon) for each query, and returns the first j with ``answers[j] + nu_j > threshold + Z``, or -1.
-Given Z the queries are independent, so with F the distribution function of nu and l the density of Z (theory R2)
+Given Z the queries are independent, so with F the distribution function of nu and l the density of Z (docs/theory.md R2)
 
     P(A = j)  = int l(z) prod_{i<j} F(T + z - y_i) (1 - F(T + z - y_j)) dz,
     P(A = -1) = int l(z) prod_i     F(T + z - y_i) dz.
@@ -25,23 +25,28 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit._util.validation import check_count, check_finite, check_positive, finite_array
 from dpaudit.errors import InvalidArgument, LawError
 from dpaudit.exact.discrete import Discrete
-from dpaudit.validation import check_count, check_finite, check_positive, finite_array
 
 Array = NDArray[np.float64]
 
 NONE_ABOVE = -1
-"""What AboveThreshold returns when no query is found above the threshold."""
+"""The output of AboveThreshold when no query is found above the threshold."""
 
 _LOG_2 = math.log(2.0)
-# Beyond 45 scales a Laplace distribution function is 0 or 1 up to 1.5e-20: the log-integrand is a straight line there.
 _REACH = 45.0
+"""Distance from a breakpoint, in query scales, beyond which F is 0 or 1 up to 1.5e-20 and the log-integrand is linear."""
 _CELL = 4.0
+"""Largest width of a cell near a breakpoint, in query scales."""
 _FARTHEST = 1e15
+"""Largest distance of an answer from the threshold, in noise scales; floats farther out cannot resolve the noise."""
 _NEGLIGIBLE = 48.0
+"""A cell whose log-integrand stays this far below the largest value of an outcome is left out for that outcome."""
 _CHUNK = 1 << 15
+"""Number of integrand values that are computed at once."""
 _MOST_CLOSED = 60
+"""Largest number of queries of the closed form."""
 
 
 @functools.cache
@@ -64,7 +69,7 @@ _LARGEST_SLOPES = np.array([math.exp((math.log(1e-15) - gauss_log_error(q)) / (2
 def noise_scales(
     epsilon: float, threshold_scale: float | None = None, query_scale: float | None = None
 ) -> tuple[float, float]:
-    """Scales of the threshold noise and of the query noise; ``2/epsilon`` and ``4/epsilon`` unless told otherwise.
+    """Return the scales of threshold noise and query noise; the defaults are ``2/epsilon`` and ``4/epsilon``.
 
     >>> noise_scales(0.5)
     (4.0, 8.0)
@@ -127,8 +132,15 @@ def above_threshold_log_pmf(
     breakpoint are log-linear and integrated in closed form, so the tails are too. Everything is summed in logs: an
     outcome of probability 1e-200 is as accurate as one of probability 1/2 (1e-11 relative up to thousands of queries).
 
-    Cost: number of queries times number of nodes, less what cannot matter.
+    The cost is the number of queries times the number of nodes, without those that cannot matter.
 
+    Parameters
+    ----------
+    answers, threshold, epsilon, threshold_scale, query_scale
+        As for :func:`above_threshold_law`.
+
+    Examples
+    --------
     >>> above_threshold_log_pmf([-200.0, 1000.0], threshold=0.0, epsilon=1.0)[[0, -1]].round(6).tolist()
     [-50.405465, -250.405465]
     """
@@ -159,9 +171,8 @@ def worst_case_epsilon(
 ) -> float:
     """Exact privacy parameter of AboveThreshold: the supremum of the log-ratio over all neighbouring answers.
 
-    Answers of ``queries`` queries move by at most 1; with ``monotone`` all move in the same direction. With the scales
-    2/epsilon and 4/epsilon it is ``epsilon min(m, 4) / 4``, and for monotone moves epsilon/4 (m=1), epsilon/2 (m=2, 3),
-    3 epsilon/4 (m>=4) (theory R3).
+    Each answer moves by at most 1. With the scales 2/epsilon and 4/epsilon the parameter is ``epsilon min(m, 4) / 4``, and
+    for monotone moves epsilon/4 (m=1), epsilon/2 (m=2, 3), 3 epsilon/4 (m>=4) (docs/theory.md R3).
 
     Proof in short. Shift z by s in P'(A = j): the density of Z pays s/b1, the j factors before pay (1-s)/b2 each, the
     last pays (1+s)/b2 (monotone: s/b2, or 1/b2 where the answers move down). The cost is linear in s, so the least is at
@@ -169,6 +180,19 @@ def worst_case_epsilon(
     min(1/b1, 1/b2). The outcome -1 costs min(m/b2, 1/b1). Reached as the answers before j go to plus infinity and the
     j-th to minus infinity.
 
+    Parameters
+    ----------
+    queries : int
+        Number m of queries.
+    epsilon : float
+        Sets the noise scales, as for :func:`above_threshold_law`.
+    monotone : bool
+        All answers move in the same direction.
+    threshold_scale, query_scale : float, optional
+        Other noise scales.
+
+    Examples
+    --------
     >>> [worst_case_epsilon(m, 1.0) for m in (1, 2, 3, 4, 9)]
     [0.25, 0.5, 0.75, 1.0, 1.0]
     >>> [worst_case_epsilon(m, 1.0, monotone=True) for m in (1, 2, 3, 4, 9)]
@@ -198,10 +222,19 @@ def above_threshold_closed_form(
     """Probabilities of the outcomes 0, ..., m-1 and -1 to ``digits`` correct digits, for at most 60 queries.
 
     Between breakpoints the integrand is ``exp(-+z/b1)`` times a polynomial in ``exp(z/b2)`` and its inverse, integrated term
-    by term (theory R2). The terms alternate, and cancel ever more as queries are added, so the working precision grows
-    until the sum of the terms' sizes shows that enough digits survive. The arguments are taken as the exact binary
-    numbers that they are; only the noise scales are rounded, as they are in a running mechanism.
+    by term (docs/theory.md R2). The terms alternate, and cancel ever more as queries are added, so the working precision grows
+    until the sum of the terms' absolute values shows that enough digits are correct. The arguments are taken as exact binary
+    numbers; only the noise scales are rounded, as they are in a running mechanism.
 
+    Parameters
+    ----------
+    answers, threshold, epsilon, threshold_scale, query_scale
+        As for :func:`above_threshold_law`.
+    digits : int
+        Number of correct digits.
+
+    Examples
+    --------
     >>> [str(p) for p in above_threshold_closed_form([-5.0], 0.0, 1.0, digits=20)]
     ['0.17732236480281026769', '0.82267763519718973231']
     """
@@ -233,7 +266,7 @@ def above_threshold_closed_form(
 
 
 def _closed_form(u: list[Fraction], rate1: Fraction, rate2: Fraction) -> tuple[list[Decimal], list[Decimal]]:
-    """The integrals of all outcomes, and for each the sum of the sizes of the terms that were added up."""
+    """Return the integrals of all outcomes, and for each the sum of the absolute values of its terms."""
     m = len(u)
     sums, sizes = [Decimal(0)] * (m + 1), [Decimal(0)] * (m + 1)
     points: list[Fraction | None] = [None, *sorted({Fraction(0), *u}), None]
@@ -325,7 +358,7 @@ class _Integrand(NamedTuple):
         return before
 
     def _before(self, t: Array, first: int) -> Array:
-        """Sum of log F(t - u_i) over i < first: nothing far below t, a straight line above it, the rest computed."""
+        """Sum of log F(t - u_i) over i < first: zero for u_i far below t, linear far above it, the rest computed."""
         u = self.u[:first]
         low, high = float(t.min()), float(t.max())
         above = u > high
@@ -420,8 +453,8 @@ def _edges(points: Array) -> tuple[Array, Array]:
 def _plan(f: _Integrand, edges: Array, flat: Array) -> tuple[Array, list[tuple[int, _Cells]]]:
     """A value that each integrand takes, near its peak; and the cells that matter, by order of their rule (0: flat).
 
-    From groups of neighbouring cells down to single ones: an outcome to which a group does not matter is not looked at
-    again inside it. Cells on which some integrand varies too much are cut.
+    Groups of neighbouring cells are examined before single cells: an outcome for which a group is negligible is not examined
+    inside it. Cells on which some integrand varies too much are cut.
     """
     best = np.full(f.columns, -np.inf)
     stride = 4 ** max(0, math.ceil(math.log(edges.size / 32.0, 4)))
@@ -453,12 +486,12 @@ def _plan(f: _Integrand, edges: Array, flat: Array) -> tuple[Array, list[tuple[i
 
 
 def _survey(f: _Integrand, cells: _Cells, best: Array) -> tuple[Array, _Cells]:
-    """How rough the integrands are on each cell, over the outcomes to which it may matter; and which these are.
+    """Return the largest roughness of the integrands on each cell, and the cells with the outcomes to which they matter.
 
     On (low, high) the product before j is at most its value at ``high`` and 1 - F(t - u_j) its value at ``low``, up to
-    the factor l. An outcome whose bound stays exp(-48) below a value its integrand takes elsewhere has nothing to gain
-    here: its mass is at least that value over 1 + beta, because no log-integrand falls faster than 1 + beta. ``best``
-    is updated with the values met. Roughness is the rate a of the exponential exp(a x), x in [-1, 1], that is as hard to
+    the factor l. A cell is negligible for an outcome whose bound stays exp(-48) below a value its integrand takes elsewhere:
+    the outcome's mass is at least that value over 1 + beta, because no log-integrand falls faster than 1 + beta. ``best`` is
+    updated with the values computed. Roughness is the rate a of the exponential exp(a x), x in [-1, 1], that is as hard to
     integrate: half of the total variation of the log-integrand plus half of the width.
     """
     variation = np.zeros(cells.low.size)
@@ -469,7 +502,7 @@ def _survey(f: _Integrand, cells: _Cells, best: Array) -> tuple[Array, _Cells]:
         before_high, above_high = f.parts(high, a, b)
         for value in (before_low + above_low, before_high + above_high):
             np.maximum(best[a:b], value.max(axis=0), out=best[a:b])
-        # What l loses between its largest value on the cell and each end.
+        # The fall of l from its largest value on the cell to each end.
         nearest = np.clip(0.0, low, high)
         lost_low, lost_high = f.beta * np.abs(low - nearest)[:, None], f.beta * np.abs(high - nearest)[:, None]
         matters = before_high + above_low + lost_high > best[a:b] - _NEGLIGIBLE

@@ -1,4 +1,4 @@
-"""One-dimensional densities with a name: Laplace, one-sided exponential, Gaussian, Laplace plus Gaussian."""
+"""Named one-dimensional densities: Laplace, one-sided exponential, Gaussian, Laplace plus Gaussian."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from typing import Any
 import numpy as np
 from scipy.special import erfcx, log_ndtr
 
+from dpaudit._util.validation import check_count, check_finite, check_generator, check_positive
 from dpaudit.errors import InvalidArgument
 from dpaudit.exact.form import Array, Continuous, Form, Tail
 from dpaudit.exact.piecewise import Pieces
 from dpaudit.exact.quadrature import gauss_legendre, log_integrals
-from dpaudit.validation import check_count, check_finite, check_generator, check_positive
 
 _LOG_SQRT_TAU = 0.5 * math.log(2.0 * math.pi)
 _SQRT_HALF = math.sqrt(0.5)
 _SMALLEST_SCALE = 1e-150
+"""Smallest allowed scale; the largest is its inverse. Squares of scales between them are finite and not zero."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,7 @@ class LaplaceGaussian:
 
 
 def _check_scale(**named: Any) -> None:
-    """Scales whose squares are numbers too."""
+    """Check that each scale is positive, and that its square does not over- or underflow."""
     check_positive(**named)
     for name, value in named.items():
         if not _SMALLEST_SCALE <= value <= 1.0 / _SMALLEST_SCALE:

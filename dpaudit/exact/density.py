@@ -1,4 +1,4 @@
-"""Any density that a function gives."""
+"""Laws given by a log-density function of the user."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit._util.validation import check_count, check_generator, finite_array, shorten
 from dpaudit.errors import InvalidArgument, LawError
 from dpaudit.exact.form import Array, Continuous, Form, Tail, check_mass
 from dpaudit.exact.quadrature import log_integrals, resolved
 from dpaudit.exact.sampling import sample_density
-from dpaudit.validation import check_count, check_generator, finite_array, shorten
 
 
 @dataclass(frozen=True, slots=True, init=False)
 class Density:
     """A law given by its log-density, a vectorised function on ``support``, smooth between ``kinks``.
 
-    The mass is integrated and must be one; ``Density.normalised`` divides by it. Where the support is unbounded, the
-    largest log-ratio of two laws is a matter of their ``tails`` (see ``Tail``): without them ``epsilon``, and
-    ``renyi`` at order 1 and above, refuse; ``delta`` does not need them.
+    The mass is integrated and must be one; ``Density.normalised`` divides by it. If the support is unbounded, the largest
+    log-ratio of two laws depends on their ``tails`` (see ``Tail``): without them ``epsilon``, and ``renyi`` at order 1 and
+    above, raise LawError; ``delta`` does not need them.
 
     >>> triangle = Density(lambda x: np.log1p(-np.abs(x)), kinks=[0.0], support=(-1.0, 1.0))
     >>> triangle.log_prob([0.5, 2.0]).round(6).tolist()
@@ -53,8 +53,17 @@ class Density:
         support: tuple[float, float] = (-math.inf, math.inf),
         tails: tuple[Tail | None, Tail | None] = (None, None),
     ) -> Density:
-        """The law proportional to ``exp(log_density)``; ``tails`` are those of ``log_density`` as given.
+        """Return the law proportional to ``exp(log_density)``.
 
+        Parameters
+        ----------
+        log_density, kinks, support
+            As for :class:`Density`.
+        tails : pair of Tail, optional
+            The tails of ``log_density`` before it is normalised.
+
+        Examples
+        --------
         >>> law = Density.normalised(lambda x: -np.exp(1 / (1 - x * x)), support=(-1.0, 1.0))
         >>> round(float(np.exp(law.log_prob([0.0])[0])), 10)
         1.2005234175
@@ -93,7 +102,7 @@ class Density:
         start = inner or [0.0 if low < 0.0 < high else low + 1.0 if math.isfinite(low) else high - 1.0]
         points = [low, *(sorted(set(start)) if len(ends) < 2 or inner else []), high]
         total, edges = resolved(self._inside, points)
-        # The panels on which the mass was found show where it is.
+        # The panels of the integration become landmarks: they show where the mass is.
         object.__setattr__(self, "_landmarks", tuple(edges))
         return total
 

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit._util.validation import check_count, check_generator, shorten
 from dpaudit.errors import InvalidArgument
 from dpaudit.exact.form import Array, Form, as_outcomes, canonical, check_mass, log_sum
-from dpaudit.validation import check_count, check_generator, shorten
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)

@@ -1,4 +1,4 @@
-r"""How far two exact laws are apart.
+r"""Divergences between two exact laws.
 
 =====================  ==========================================================================================
 ``epsilon(P, Q)``      :math:`\sup_S \log P(S)/Q(S)`, the max divergence: the smallest epsilon of pure DP
@@ -22,6 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit._util.validation import check_choice, check_non_negative, finite_array
 from dpaudit.claims import gaussian_delta
 from dpaudit.errors import InvalidArgument, LawError
 from dpaudit.exact.continuous import Gaussian, Laplace
@@ -32,10 +33,10 @@ from dpaudit.exact.lattice import DiscreteLaplace
 from dpaudit.exact.loss import LossDistribution, compose, loss_distribution
 from dpaudit.exact.pair import DensityPair, Kernel, atom_pairs, largest, log_density_sum
 from dpaudit.exact.product import Product
-from dpaudit.validation import check_choice, check_non_negative, finite_array
 
 Order = Literal["both", "forward"]
-_MOST_MIXED = 20_000  # evaluations of one density's profile when discrete coordinates stand beside it
+_MOST_MIXED = 20_000
+"""Largest number of evaluations of a density's profile for a product with discrete coordinates."""
 
 
 def epsilon(P: Any, Q: Any, order: Order = "both") -> float:
@@ -45,6 +46,15 @@ def epsilon(P: Any, Q: Any, order: Order = "both") -> float:
     points between kinks and both one-sided limits there, and in the limits at infinity, which the tails decide. For
     piecewise exponential densities that is exact without search. Independent coordinates add up.
 
+    Parameters
+    ----------
+    P, Q : Law
+        Two laws of this package.
+    order : {"both", "forward"}
+        ``"both"``: the larger of epsilon(P, Q) and epsilon(Q, P); ``"forward"``: only the first.
+
+    Examples
+    --------
     >>> from dpaudit.exact import Discrete, Gaussian, Laplace
     >>> epsilon(Laplace(0.0, 2.0), Laplace(1.0, 2.0))
     0.5
@@ -64,6 +74,15 @@ def delta(P: Any, Q: Any, epsilon: float, order: Order = "both") -> float:
     Gaussians of equal scale and Laplace laws of equal scale have closed forms. Products are composed exactly: equal
     coordinates drop out, Gaussian coordinates of equal scale add their squared distances, discrete ones are convolved.
 
+    Parameters
+    ----------
+    P, Q, order
+        As for :func:`epsilon`.
+    epsilon : float
+        The epsilon of the divergence, zero or more.
+
+    Examples
+    --------
     >>> from dpaudit.exact import Gaussian
     >>> round(delta(Gaussian(0.0, 1.0), Gaussian(1.0, 1.0), 1.0), 12)
     0.126936737507
@@ -77,6 +96,15 @@ def delta(P: Any, Q: Any, epsilon: float, order: Order = "both") -> float:
 def profile(P: Any, Q: Any, epsilons: ArrayLike, order: Order = "both") -> Array:
     """``delta`` at each of ``epsilons``: the privacy profile of the pair.
 
+    Parameters
+    ----------
+    P, Q, order
+        As for :func:`epsilon`.
+    epsilons : array_like
+        One-dimensional, all zero or more.
+
+    Examples
+    --------
     >>> from dpaudit.exact import Laplace
     >>> profile(Laplace(0.0, 1.0), Laplace(1.0, 1.0), [0.0, 0.5, 1.0]).round(6).tolist()
     [0.393469, 0.221199, 0.0]
@@ -103,8 +131,17 @@ def total_variation(P: Any, Q: Any) -> float:
 def renyi(P: Any, Q: Any, order: float) -> float:
     """Renyi divergence of ``P`` from ``Q``: ``log(integral of p^a q^(1-a)) / (a - 1)`` at ``order`` a > 0.
 
-    Order 1 is the Kullback-Leibler divergence, order infinity the max divergence. Not symmetric.
+    Not symmetric in the two laws.
 
+    Parameters
+    ----------
+    P, Q : Law
+        Two laws of this package.
+    order : float
+        Above 0. Order 1 is the Kullback-Leibler divergence, order infinity the max divergence.
+
+    Examples
+    --------
     >>> from dpaudit.exact import Gaussian
     >>> round(renyi(Gaussian(0.0, 2.0), Gaussian(1.0, 2.0), 3.0), 12)      # order mu^2 / 2
     0.375
@@ -179,7 +216,7 @@ def _profile(P: Any, Q: Any) -> Callable[[float], float]:
 
 
 def _joint(losses: LossDistribution | None, density: Callable[[float], float] | None) -> Callable[[float], float]:
-    """Given the discrete coordinates' loss ``l``, what is left is the density's profile at ``e - l``."""
+    """Return the joint profile: given the loss ``l`` of the discrete coordinates, the density's profile at ``e - l``."""
     if losses is None:
         return density or (lambda _: 0.0)
     if density is None:
@@ -251,7 +288,7 @@ def _log_sum(P: Form, Q: Form, kernel: Kernel) -> float:
 
 
 def _singular(P: Form, Q: Form) -> bool:
-    """Whether ``P`` has mass where ``Q`` has none."""
+    """Return True if ``P`` has mass where ``Q`` has none."""
     p, q = atom_pairs(P, Q)
     grid = GridPair.of(P, Q)
     if ((p > -np.inf) & (q == -np.inf)).any() or (grid is not None and grid.singular()):
@@ -260,7 +297,7 @@ def _singular(P: Form, Q: Form) -> bool:
 
 
 def _diverges(P: Form, Q: Form, order: float) -> bool:
-    """Whether the integral of ``p^order q^(1 - order)`` (order 1: of ``p log(p / q)``) is infinite at an infinity."""
+    """Return True if the integral of ``p^order q^(1 - order)`` (order 1: of ``p log(p / q)``) is infinite at an infinity."""
     for end in (0, 1):
         for mine, theirs in ((P.lattice, Q.lattice), (P.continuous, Q.continuous)):
             if mine is None or theirs is None or not mine.unbounded(end):

@@ -1,8 +1,8 @@
-"""The normal form in which any one-outcome law is compared with another: atoms, a lattice, a density.
+"""The normal form in which laws are compared: atoms, a lattice, and a density.
 
-Laws are written in the words of whoever declares them; divergences need only three things about a law: the masses of
-its single points, the masses of the points of a grid, and a density with the places where it is not smooth and its
-behaviour towards both infinities. Every law of this package knows its form, so the divergences are written once.
+A divergence needs three things about a law: the masses of its single points, the masses of the points of a grid, and a
+density, with the points where it is not smooth and its behaviour towards both infinities. Every law of this package returns
+its form, so the divergences are written once.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ Array: TypeAlias = NDArray[np.float64]
 Integers: TypeAlias = NDArray[np.int64]
 
 MASS_TOLERANCE = 1e-9
-_SAME = 1e-13  # tail coefficients this close are the same number, computed twice
+"""Largest distance from 1 of the total mass of a law."""
+_SAME = 1e-13
+"""Tail coefficients with at most this relative difference are equal up to rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tail:
-    """How a log-density (or log-mass) ends: ``constant - quadratic x^2 - linear |x| - power log|x| + o(1)``.
+    """The tail of a log-density (or log-mass): ``constant - quadratic x^2 - linear |x| - power log|x| + o(1)``.
 
     The ratio of two laws at infinity is decided by the first coefficient in which they differ, and if none does, by the
     constants. Coefficients are relative to the origin, so a Gaussian's location shows in ``linear``.
@@ -42,7 +44,7 @@ class Tail:
         return Tail(self.quadratic, self.linear, self.power, self.constant + log_weight)
 
     def rates(self) -> tuple[float, float, float]:
-        """The coefficients that decide, the first one first."""
+        """The coefficients in the order in which they decide a ratio."""
         return (self.quadratic, self.linear, self.power)
 
     def log_ratio_limit(self, other: Tail) -> float:
@@ -53,9 +55,9 @@ class Tail:
         return self.constant - other.constant
 
     def integrable_against(self, other: Tail, order: float) -> bool:
-        """Whether ``f^order g^(1 - order)``, at order 1 ``f log(f / g)``, has a finite integral at this infinity."""
+        """Return True if ``f^order g^(1 - order)``, at order 1 ``f log(f / g)``, has a finite integral at this infinity."""
         if order == 1.0:
-            # Any exponential decay beats the growth of the logarithm; against a power law its degree counts.
+            # Exponential decay outweighs the logarithm; for a power law its degree decides.
             degree = 2.0 if other.quadratic > 0.0 else 1.0 if other.linear > 0.0 else 0.0
             return self.quadratic > 0.0 or self.linear > 0.0 or self.power > 1.0 + degree
         for mine, theirs in zip(self.rates()[:2], other.rates()[:2], strict=True):
@@ -65,12 +67,12 @@ class Tail:
 
 
 def same(first: float, second: float) -> bool:
-    """Whether two coefficients differ by no more than the rounding of their computation."""
+    """Return True if two coefficients differ by no more than the rounding of their computation."""
     return abs(first - second) <= _SAME * max(abs(first), abs(second))
 
 
 def heaviest(tails: Iterable[Tail]) -> Tail:
-    """The tail of a sum of densities: the slowest decay wins, and equal decays add their constants."""
+    """The tail of a sum of densities: the slowest decay decides, and for equal decays the constants add up."""
     ordered = sorted(tails, key=lambda tail: (*tail.rates(), -tail.constant))
     first = ordered[0]
     equal = [tail for tail in ordered if all(map(same, tail.rates(), first.rates()))]
@@ -98,7 +100,7 @@ class Continuous:
     log_linear: bool = False
 
     def unbounded(self, end: int) -> bool:
-        """Whether the support reaches minus infinity (end 0) or infinity (end 1)."""
+        """Return True if the support reaches minus infinity (end 0) or infinity (end 1)."""
         return math.isinf(self.support[end])
 
     def scaled(self, log_weight: float) -> Continuous:
@@ -114,7 +116,7 @@ class Continuous:
         )
 
     def restricted(self, low: float, high: float) -> Continuous | None:
-        """What lies inside (low, high), not renormalised; None where nothing is left."""
+        """The part inside (low, high), not renormalised; None if it is empty."""
         start, stop = max(low, self.support[0]), min(high, self.support[1])
         if not start < stop:
             return None
@@ -141,7 +143,7 @@ class Continuous:
 
 @dataclass(frozen=True, slots=True)
 class Lattice:
-    """The part of a law that lives on ``step * k`` for integers ``first <= k <= last`` (None: unbounded).
+    """The part of a law on the points ``step * k`` for integers ``first <= k <= last`` (None: unbounded).
 
     ``log_mass(k)`` is the log-mass of grid points and ``log_range(first, last)`` that of a range, whose ends may be
     infinite. Between consecutive ``kinks`` (integers), and beyond them, the log-mass is smooth in ``k``, and where
@@ -159,7 +161,7 @@ class Lattice:
     geometric: bool = False
 
     def unbounded(self, end: int) -> bool:
-        """Whether the grid reaches minus infinity (end 0) or infinity (end 1)."""
+        """Return True if the grid reaches minus infinity (end 0) or infinity (end 1)."""
         return (self.first, self.last)[end] is None
 
     def scaled(self, log_weight: float) -> Lattice:
@@ -173,7 +175,7 @@ class Lattice:
         )
 
     def restricted(self, first: int | None, last: int | None) -> Lattice | None:
-        """The points from ``first`` to ``last``, not renormalised; None where nothing is left."""
+        """The points from ``first`` to ``last``, not renormalised; None if there are none."""
         start = self.first if first is None else first if self.first is None else max(first, self.first)
         stop = self.last if last is None else last if self.last is None else min(last, self.last)
         if start is not None and stop is not None and start > stop:
@@ -209,7 +211,7 @@ class Lattice:
 
     def index(self, outcome: Hashable) -> int | None:
         """The integer ``k`` with ``step * k == outcome``, or None."""
-        if not is_real(outcome) or not math.isfinite(outcome):  # type: ignore[arg-type]  # is_real has just said so
+        if not is_real(outcome) or not math.isfinite(outcome):  # type: ignore[arg-type]  # is_real was checked
             return None
         k = round(outcome / self.step)  # type: ignore[operator]
         inside = (self.first is None or k >= self.first) and (self.last is None or k <= self.last)
@@ -288,12 +290,12 @@ def log_sum(values: Array) -> float:
 
 
 def log_difference(larger: float, smaller: float) -> float:
-    """``log(exp(larger) - exp(smaller))``, minus infinity where nothing is left."""
+    """``log(exp(larger) - exp(smaller))``, minus infinity if the difference is not positive."""
     return larger + math.log(-math.expm1(smaller - larger)) if smaller < larger else -math.inf
 
 
 def is_real(outcome: Any) -> bool:
-    """Whether an outcome is a number on the real line."""
+    """Return True if an outcome is a number on the real line."""
     return isinstance(outcome, int | float | np.integer | np.floating) and not isinstance(outcome, bool)
 
 
@@ -314,11 +316,11 @@ def canonical(outcome: Any) -> Hashable:
         return canonical(outcome.item())
     if isinstance(outcome, np.ndarray):
         return canonical(outcome.tolist())
-    return outcome  # type: ignore[no-any-return]  # hashable, or the dictionary that receives it says that it is not
+    return outcome  # type: ignore[no-any-return]  # if it is not hashable, the dictionary raises
 
 
 def check_mass(what: str, log_mass: float) -> None:
-    """Refuse a law whose total mass is not one."""
+    """Raise LawError if the total mass of a law is not one."""
     mass = math.exp(log_mass) if log_mass < 700.0 else math.inf
     if not abs(mass - 1.0) <= MASS_TOLERANCE:
         raise LawError(

@@ -1,4 +1,4 @@
-"""Two laws on a grid, side by side."""
+"""Suprema and sums over two laws on a common grid."""
 
 from __future__ import annotations
 
@@ -13,9 +13,12 @@ from dpaudit.errors import LawError
 from dpaudit.exact.form import Array, Form, Integers, Lattice, log_sum, same
 from dpaudit.exact.pair import FAR, Kernel, largest, log_ratio
 
-_NEGLIGIBLE = 46.0  # exp(-46) = 1e-20
+_NEGLIGIBLE = 46.0
+"""Sums end where what is left is below exp(-46) = 1e-20 of the total."""
 _MOST_POINTS = 1 << 26
+"""Largest number of grid points that are summed."""
 _CHUNK = 1 << 18
+"""Number of grid points that are computed at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +46,7 @@ class GridPair:
         )
 
     def at(self, k: Integers) -> tuple[Array, Array]:
-        """Log-masses of grid points under both, nothing at the skipped ones."""
+        """Log-masses of grid points under both laws, minus infinity at the skipped ones."""
         p, q = (np.full(k.shape, -np.inf) if part is None else part.log_mass(k) for part in (self.P, self.Q))
         if not self.skipped.size:
             return p, q
@@ -59,7 +62,7 @@ class GridPair:
         return min(marks) - 2, max(marks) + 2
 
     def singular(self) -> bool:
-        """Whether ``P`` has mass at a grid point where ``Q`` has none."""
+        """Return True if ``P`` has mass at a grid point where ``Q`` has none."""
         if self.P is None:
             return False
         if self.Q is None or any(self.P.unbounded(end) and not self.Q.unbounded(end) for end in (0, 1)):
@@ -76,7 +79,7 @@ class GridPair:
             if self.P is None or not self.P.unbounded(end):
                 continue
             reach, sign = 64, (-1, 1)[end]
-            # Straight lines have their largest difference at the end of the window or in the limit: no search.
+            # The difference of two straight lines is largest at an end of the window or in the limit: no search.
             straight = all(part.geometric for part in self._parts())
             while best < math.inf and reach < 1 << 60 and not straight:
                 far = start + sign * reach
@@ -97,7 +100,7 @@ class GridPair:
         return mine.log_ratio_limit(theirs)
 
     def _scan(self, low: int, high: int) -> float:
-        """Largest log-ratio between two grid points: all of them, or a sample that zooms in on its best."""
+        """Largest log-ratio between two grid points: over all of them, or over samples refined around the largest."""
         while high - low >= _CHUNK:
             k = np.unique(np.linspace(low, high, 4097).astype(np.int64))
             ratio = log_ratio(*self.at(k))
@@ -170,7 +173,7 @@ class GridPair:
 
 
 def _common_grid(step: float, other: float) -> tuple[int, int]:
-    """How many times finer the coarsest grid that holds both is than each."""
+    """Return the factors by which each step is a multiple of the coarsest common grid's step."""
     quotient = Fraction(step) / Fraction(other)
     if max(quotient.numerator, quotient.denominator) > 1000:
         raise LawError(

@@ -1,9 +1,9 @@
-"""HistogramMethod on fixed data: the searches it makes, and the exact joint law of what it returns.
+"""HistogramMethod on fixed data: its searches, and the exact joint law of its output.
 
 The method (report, section 2.2.1; slides) finds private quantiles of n numbers in [low, high]: for each quantile q one
 AboveThreshold call with an equal share of epsilon asks for the first grid point t_1 < ... < t_steps = high below which
 more than q n numbers lie. On fixed data the calls are independent, so the joint law is a product of AboveThreshold laws,
-and counting needs one sort: O(n log n + steps) instead of O(n steps) (theory R6).
+and counting needs one sort: O(n log n + steps) instead of O(n steps) (docs/theory.md R6).
 
 The printed pseudo-code has five bugs; ``PrintedBugs`` switches each of them on. None of them costs privacy under
 substitution.
@@ -19,12 +19,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpaudit._util.validation import check_choice, check_count, check_interval, check_positive, finite_array, shorten
 from dpaudit.claims import Relation
 from dpaudit.errors import InvalidArgument
 from dpaudit.exact.above_threshold import above_threshold_log_pmf, worst_case_epsilon
 from dpaudit.exact.discrete import Discrete
 from dpaudit.exact.product import Product
-from dpaudit.validation import check_choice, check_count, check_interval, check_positive, finite_array, shorten
 
 Array = NDArray[np.float64]
 Edge = Literal["left", "middle", "right"]
@@ -35,7 +35,7 @@ _PLACE = {"left": 0.0, "middle": 0.5, "right": 1.0}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrintedBugs:
-    """Which bugs of the printed pseudo-code are kept (theory R6); none by default.
+    """The bugs of the printed pseudo-code that are kept (docs/theory.md R6); none by default.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ def as_quantile(value: Any) -> Fraction:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantileSearch:
-    """One AboveThreshold call: what it is asked, and what its answer is read as."""
+    """One AboveThreshold call: its queries, and the value released for each index it returns."""
 
     quantile: Fraction
     answers: Array
@@ -128,17 +128,18 @@ class HistogramDesign:
     epsilon : float
         Budget of all quantiles together; each AboveThreshold call gets ``epsilon / len(quantiles)``.
     low, high : float
-        The range that is cut into bins. Data outside are counted all the same.
+        The range that is cut into bins. Data outside the range are counted too.
     steps : int, optional
-        Number of bins. By default that of the slides for the n at hand, which is safe only where n is public.
+        Number of bins. The default is that of the slides for n records, which is private only if n is public.
     quantiles : tuple
         Probabilities, in the order of the calls; the deciles by default.
     edge : {"left", "middle", "right"}
-        Which point of the bin that was found is returned; "left" is what the corrected accuracy theorem is stated for (R10).
+        The point of the found bin that is returned; the corrected accuracy theorem is stated for "left" (docs/theory.md R10).
     monotone_noise : bool
         Query noise 2/epsilon0 instead of 4/epsilon0. Private here, because one substitution moves all counts in the
-        same direction (theory R5); AboveThreshold on other queries would reach 1.5 epsilon0.
+        same direction (docs/theory.md R5); AboveThreshold on other queries would reach 1.5 epsilon0.
     bugs : PrintedBugs
+        Bugs of the printed pseudo-code to keep.
 
     Examples
     --------
@@ -226,7 +227,7 @@ class HistogramDesign:
         return Discrete.from_log(values.tolist(), np.minimum(merged, 0.0))
 
     def epsilon_bound(self, relation: Relation) -> float:
-        """The epsilon that the method keeps, which is less than the one it is given (theory R5).
+        """The epsilon that the method keeps, which is less than the one it is given (docs/theory.md R5).
 
         Substitution: one record moves all counts of a call in the same direction, so each call costs the monotone
         worst case of AboveThreshold; 3/4 of epsilon from four bins on, all of it with ``monotone_noise``.

@@ -1,15 +1,15 @@
 """HistogramMethod on data drawn independently from a known law: the exact law of the bin that it finds.
 
 With N_j = #{x < t_j} the counts at the grid points, the search for one quantile stops at the first j = 1, ..., steps with
-``N_j + nu_j > T + Z``. Given Z = z the counts form a Markov chain, and (theory R12)
+``N_j + nu_j > T + Z``. Given Z = z the counts form a Markov chain, and (docs/theory.md R12)
 
     P(J = j) = int l(z) E[prod_{i<j} F(T + z - N_i) (1 - F(T + z - N_j))] dz.
 
 Three things make this fast. The counts of n independent records are those of a Poisson process given its total, so a step
-of the chain is a convolution with a Poisson kernel that does not depend on the state, and all z take it at once in small
-matrix products. The states kept are those where the counts can be, and the z those where the search may still go on. And
-the nodes in z respect the kinks of the integrand at z = c - T, c = 0, ..., n: every unit cell between two kinks where
-these are few, otherwise a part of the cells, with weights exact for polynomials in the number of the cell.
+of the chain is a convolution with a Poisson kernel that does not depend on the state, computed for all z at once by small
+matrix products. Only counts of non-negligible probability are kept, and only z for which the search may still continue. The
+nodes in z respect the kinks of the integrand at z = c - T, c = 0, ..., n: all unit cells between two kinks if they are few,
+otherwise a subset of the cells, with weights that are exact for polynomials in the cell's number.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaln
 
+from dpaudit._util.validation import check_count, check_interval, check_open_unit
 from dpaudit.errors import InvalidArgument, LawError
 from dpaudit.exact.above_threshold import gauss_log_error, gauss_rule, noise_scales
 from dpaudit.exact.histogram import as_quantile
-from dpaudit.validation import check_count, check_interval, check_open_unit
 
 Array = NDArray[np.float64]
 Rule = tuple[Array, Array]
 
-# Rows of the small matrix products, and their largest size; larger ones start threads for microseconds of work.
 _TILE = 16
+"""Number of rows of the small matrix products."""
 _PRODUCT = 200_000
+"""Largest size of a matrix product; larger ones start threads, which cost more than they save."""
 
 
 def histogram_index_law_iid(
@@ -69,8 +70,8 @@ def histogram_index_law_iid(
     threshold_scale, query_scale : float, optional
         Noise scales; ``2/epsilon`` and ``4/epsilon`` by default.
     tolerance : float
-        Sum of the absolute errors of all probabilities, about. What is left out and what is rounded are bounded by it, the
-        error of the quadrature is estimated.
+        Approximate sum of the absolute errors of all probabilities. It bounds truncation and rounding; the error of the
+        quadrature is estimated.
 
     Examples
     --------
@@ -100,7 +101,7 @@ def _grid_cdf(cdf: Callable[[Array], Any] | None, low: float, high: float, steps
     below = np.asarray(cdf(low + np.arange(1, steps + 1) * (high - low) / steps), dtype=np.float64)
     if below.shape != (steps,) or not ((below >= 0.0) & (below <= 1.0)).all() or not (np.diff(below) >= 0.0).all():
         raise InvalidArgument(
-            f"cdf={cdf!r} must turn an array into as many numbers that rise from 0 to 1: a distribution function."
+            f"cdf={cdf!r} must be a vectorised distribution function: as many numbers as given, rising from 0 to 1."
         )
     return below
 
@@ -146,7 +147,7 @@ def _panels(left: float, right: float, b1: float, b2: float, tolerance: float) -
 
 def _cells(n: int, start: int, stop: int, threshold: float, b1: float, b2: float, tolerance: float) -> Iterator[Rule]:
     """Unit cells start, ..., stop - 1, in blocks; a block within reach of the first or last count is short."""
-    if start == stop:  # little noise needs many parts of a cell, and then there is often none
+    if start == stop:  # often the case when the noise is small
         return
     parts = math.ceil(1.0 / b2)
     # Inside a cell the steepest part that matters rises like exp(6 z / b2).
@@ -197,7 +198,7 @@ def _lattice_rule(size: int, degree: int) -> tuple[NDArray[np.intp], Array]:
 class _Search:
     """The search for all nodes z at once: column z holds the Poisson weight of count c and of nothing found yet.
 
-    Until some column has a chance to find anything all are equal, and none is stored.
+    While no column can stop, all columns are equal, and none is stored.
     """
 
     def __init__(self, z: Array, weights: Array, threshold: float, scale: float) -> None:
@@ -255,7 +256,10 @@ class _Search:
         self.lo, self.rows = lo, rows
 
     def stop(self, remaining: Array) -> float:
-        """Probability that the search stops here; the columns keep what goes on. ``remaining`` turns weights to probabilities."""
+        """Return the probability that the search stops here, and keep the rest in the columns.
+
+        ``remaining`` turns weights into probabilities.
+        """
         first = self.lo - self.first_row
         if first < 0 or first + self.rows > self.below.shape[0]:
             self._tabulate()
@@ -282,7 +286,7 @@ class _Search:
         return float(remaining @ self.columns @ self.weights)
 
     def thin(self, remaining: Array, negligible: float) -> None:
-        """Drop the columns that hardly go on, together less than ``negligible``, and weights about to underflow."""
+        """Drop columns whose searches continue with probability below ``negligible`` in total, and tiny weights."""
         alive = (remaining @ self.columns) * self.weights > negligible / self.z.size
         columns = self.columns
         columns[columns < 1e-150] = 0.0

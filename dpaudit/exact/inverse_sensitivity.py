@@ -3,7 +3,7 @@
 The length ``len(x, t)`` is the least number of records of x to replace, inside [low, high], so that the statistic becomes
 t; the rho-smooth length is its infimum over [t - rho, t + rho]. The mechanism draws t with density proportional to
 ``exp(-epsilon len(x, t) / 2)`` on [low, high], or with such probabilities on a finite set. One replacement changes every
-length by at most 1, so numerator and normaliser change by at most exp(epsilon/2) each: epsilon-DP (theory R18).
+length by at most 1, so numerator and normaliser change by at most exp(epsilon/2) each: epsilon-DP (docs/theory.md R18).
 
 For order statistics and for the mean the length is a staircase that rises on both sides of the statistic, so the
 density is piecewise constant, and sampling, moments and tails are closed forms. The range must be finite: lengths are at
@@ -18,10 +18,7 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit.errors import InvalidArgument
-from dpaudit.exact.discrete import Discrete
-from dpaudit.exact.piecewise import PiecewiseConstant
-from dpaudit.validation import (
+from dpaudit._util.validation import (
     array_within,
     check_count,
     check_finite,
@@ -30,6 +27,9 @@ from dpaudit.validation import (
     check_positive,
     finite_array,
 )
+from dpaudit.errors import InvalidArgument
+from dpaudit.exact.discrete import Discrete
+from dpaudit.exact.piecewise import PiecewiseConstant
 
 Array = NDArray[np.float64]
 Lengths = NDArray[np.int64]
@@ -69,8 +69,17 @@ def quantile_length(data: ArrayLike, rank: int, outputs: ArrayLike, *, rho: floa
 
     ``max(0, #{x < t} - rank + 1, rank - #{x <= t})``: to move x_(rank) up to t, all but rank - 1 of the records below t
     must be replaced, to move it down all but n - rank of those above. The smooth length is that of the point of
-    [t - rho, t + rho] nearest to x_(rank), because the length rises on both sides of it (theory R16, R17).
+    [t - rho, t + rho] nearest to x_(rank), because the length rises on both sides of it (docs/theory.md R16, R17).
 
+    Parameters
+    ----------
+    data, rank, rho
+        As for :func:`quantile_law`.
+    outputs : array_like
+        The outputs t.
+
+    Examples
+    --------
     >>> quantile_length([1, 2, 4], 2, [0, 1, 2, 3, 4]).tolist()
     [2, 1, 0, 1, 1]
     """
@@ -90,6 +99,15 @@ def mean_length(data: ArrayLike, outputs: ArrayLike, *, low: float, high: float,
     With k records the mean rises by at most ``(1/n) sum (high - x)`` over the k smallest, and falls by at most
     ``(1/n) sum (x - low)`` over the k largest; everything between is reached.
 
+    Parameters
+    ----------
+    data, low, high, rho
+        As for :func:`quantile_law`.
+    outputs : array_like
+        The outputs t in [low, high].
+
+    Examples
+    --------
     >>> mean_length([0.0, 0.5, 1.0], [0.5, 0.6, 0.8, 0.9, 1.0], low=0.0, high=1.0).tolist()
     [0, 1, 1, 2, 2]
     """
@@ -110,6 +128,13 @@ def quantile_segments(data: ArrayLike, rank: int, *, low: float, high: float, rh
     Smoothing moves the gaps left of x_(rank) by rho to the left and the others to the right, and opens a plateau of
     length 0 between; all is cut to [low, high]. Ties make empty gaps, which are left out.
 
+    Parameters
+    ----------
+    data, rank, low, high, rho
+        As for :func:`quantile_law`.
+
+    Examples
+    --------
     >>> staircase = quantile_segments([0.1, 0.25, 0.3, 0.55, 0.8], 3, low=0.0, high=1.0, rho=0.07)
     >>> staircase.edges.round(2).tolist(), staircase.lengths.tolist()
     ([0.0, 0.03, 0.18, 0.23, 0.37, 0.62, 0.87, 1.0], [3, 2, 1, 0, 1, 2, 3])
@@ -121,6 +146,13 @@ def quantile_segments(data: ArrayLike, rank: int, *, low: float, high: float, rh
 def mean_segments(data: ArrayLike, *, low: float, high: float, rho: float = 0.0) -> Segments:
     """The staircase of ``mean_length``.
 
+    Parameters
+    ----------
+    data, low, high, rho
+        As for :func:`quantile_law`.
+
+    Examples
+    --------
     >>> mean_segments([0.1, 0.2, 0.35, 0.5, 0.9], low=0.0, high=1.0).edges.round(12).tolist()
     [0.0, 0.02, 0.06, 0.13, 0.23, 0.41, 0.59, 0.75, 0.88, 0.98, 1.0]
     """
@@ -140,7 +172,7 @@ def quantile_law(
     rank : int
         Which order statistic. A median that averages two records has another length.
     epsilon : float
-        The mechanism is epsilon-DP under substitution; exactly epsilon/2 for rank 1 and n with rho = 0 (theory R18).
+        The mechanism is epsilon-DP under substitution; exactly epsilon/2 for rank 1 and n with rho = 0 (docs/theory.md R18).
     low, high : float
         Public range of data and outputs.
     rho : float
@@ -158,6 +190,13 @@ def quantile_law(
 def mean_law(data: ArrayLike, *, epsilon: float, low: float, high: float, rho: float = 0.0) -> PiecewiseConstant:
     """Exact law of the mechanism for the mean of records in [low, high].
 
+    Parameters
+    ----------
+    data, epsilon, low, high, rho
+        As for :func:`quantile_law`.
+
+    Examples
+    --------
     >>> law = mean_law([0.1, 0.2, 0.35, 0.5, 0.9], epsilon=1.0, low=0.0, high=1.0)
     >>> round(float(np.exp(law.log_normaliser)), 12)
     0.380856063829
@@ -166,10 +205,19 @@ def mean_law(data: ArrayLike, *, epsilon: float, low: float, high: float, rho: f
 
 
 def finite_quantile_law(data: ArrayLike, rank: int, *, epsilon: float, points: ArrayLike, rho: float = 0.0) -> Discrete:
-    """Exact law of the mechanism on a finite set ``points`` that holds all data and all outputs.
+    """Exact law of the mechanism on a finite set ``points`` that contains all data and all outputs.
 
-    The smooth length looks for the nearest point of the set, so it differs from that on an interval.
+    The smooth length uses the nearest point of the set, so it differs from that on an interval.
 
+    Parameters
+    ----------
+    data, rank, epsilon, rho
+        As for :func:`quantile_law`.
+    points : array_like
+        The public set of possible records and outputs.
+
+    Examples
+    --------
     >>> law = finite_quantile_law([1, 2, 4], 2, epsilon=1.0, points=range(5))
     >>> np.exp(law.log_probabilities).round(8).tolist()
     [0.11541419, 0.19028583, 0.3137283, 0.19028583, 0.19028583]
@@ -198,7 +246,7 @@ def mean_value(law: PiecewiseConstant) -> float:
 
 
 def mean_absolute_error(law: PiecewiseConstant, target: float) -> float:
-    """E|M - target| of a piecewise constant law (theory R16).
+    """E|M - target| of a piecewise constant law (docs/theory.md R16).
 
     On a segment it is the height times G(right) - G(left) with G(t) = sign(t - v) (t - v)^2 / 2, written as a product
     of sums where the target is outside, because the difference of squares would cancel.

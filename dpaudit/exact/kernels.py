@@ -1,4 +1,4 @@
-r"""What a point contributes to a divergence, in logs, as a function of its two log-probabilities.
+r"""Kernels: the log of a point's contribution to a divergence, as a function of its two log-probabilities.
 
 Renyi and Kullback-Leibler divergences are usually sums of terms of both signs that cancel when the laws are close.
 Since ``sum p = sum q = 1``, adding a multiple of ``p - q`` changes nothing, and makes every term non-negative:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._util.validation import check_count, check_finite, check_generator, check_positive
 from dpaudit.errors import InvalidArgument
 from dpaudit.exact.form import Array, Form, Integers, Lattice, Tail, log_difference
-from dpaudit.validation import check_count, check_finite, check_generator, check_positive
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The shape of an exact output law."""
+"""Protocols of exact output laws, and of mechanisms that declare theirs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The privacy loss of discrete pairs: which log-ratios occur, with which probability, and what they add up to."""
+"""Privacy loss distributions of pairs of discrete laws, and their composition."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ from dpaudit.exact.grid import GridPair
 from dpaudit.exact.pair import atom_pairs, log_ratio
 
 _MOST_LOSSES = 1 << 22
+"""Largest number of distinct losses of a composition."""
 _MOST_GRID_POINTS = 1 << 16
-_EQUAL = 1e-12  # losses this close are one loss, computed twice
+"""Largest number of grid points whose losses are listed."""
+_EQUAL = 1e-12
+"""Losses with at most this difference are equal up to rounding, and merged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +37,10 @@ class LossDistribution:
 
 
 def loss_distribution(P: Form, Q: Form) -> LossDistribution | None:
-    """The loss distribution of a pair without densities, or None where there is no finite list of losses.
+    """Return the loss distribution of a pair without densities, or None if there are infinitely many losses.
 
-    A grid has one where both laws decay alike, as two discrete Laplace laws of one scale do: then the loss is constant
-    towards both infinities.
+    On a grid there are finitely many if both laws decay at the same rate, as two discrete Laplace laws of one scale do:
+    then the loss is constant towards both infinities.
     """
     if P.continuous is not None or Q.continuous is not None:
         return None
@@ -59,7 +62,7 @@ def compose(first: LossDistribution, second: LossDistribution) -> LossDistributi
             f"The product has up to {first.losses.size * second.losses.size} distinct privacy losses; for exact "
             f"composition at most {_MOST_LOSSES} are kept. Use dp-accounting's PLD, which brackets the value."
         )
-    # An output has infinite loss where one of its coordinates has.
+    # An output has infinite loss if one of its coordinates has.
     finite_first, finite_second = (log_sum(part.log_masses) for part in (first, second))
     infinite = np.logaddexp.reduce(
         [

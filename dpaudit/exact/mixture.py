@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit._util.validation import array_within, check_count, check_generator, check_unit, shorten
 from dpaudit.errors import InvalidArgument, LawError
 from dpaudit.exact.discrete import gather
 from dpaudit.exact.form import (
@@ -27,7 +28,6 @@ from dpaudit.exact.form import (
     is_real,
 )
 from dpaudit.exact.law import Law
-from dpaudit.validation import array_within, check_count, check_generator, check_unit, shorten
 
 
 @dataclass(frozen=True, slots=True, init=False)

@@ -1,7 +1,7 @@
-"""Two laws side by side: the log-ratio of their atoms and densities, its supremum, and sums of functions of it.
+"""The log-ratio of two laws over their atoms and densities: its supremum, and sums of functions of it.
 
-A divergence here is a ``Kernel``: from the two log-probabilities of a point to the log of what the point contributes.
-It is summed over atoms and grid points and integrated over densities; nothing is negative, so nothing cancels.
+A divergence is given by a ``Kernel``, which maps the two log-probabilities of a point to the log of its contribution. The
+contributions are summed over atoms and grid points and integrated over densities. None is negative, so nothing cancels.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from dpaudit.exact.quadrature import graded, log_integral, log_panel_sum, peaks,
 
 Kernel = Callable[[Array, Array], Array]
 
-FAR = 760.0  # exp(-745) is the smallest float
+FAR = 760.0
+"""Log-densities this far below the largest are zero: exp(-745) is the smallest positive float."""
 _SAMPLES = np.linspace(0.0, 1.0, 33)
 
 
 def log_ratio(p: Array, q: Array) -> Array:
-    """``p - q`` for logs of probabilities: infinite where only ``q`` is impossible, minus infinite where ``p`` is."""
+    """``p - q`` for log-probabilities: infinity where only ``q`` is impossible, minus infinity where ``p`` is."""
     with np.errstate(invalid="ignore"):
         return np.where(p == -np.inf, -np.inf, p - q)
 
 
 def largest(p: Array, q: Array) -> float:
-    """The largest log-ratio, read where it is least blurred.
+    """Return the largest log-ratio, from a point with a small rounding error.
 
-    A log-probability of -700 carries an error of 1e-13. Where many points reach the maximum, as on the flank of a
-    Laplace law, the one that is largest after its own error is taken off decides.
+    A log-probability of -700 has an error of 1e-13. If many points reach the maximum, as in the tail of a Laplace law, the
+    result is that of the point whose ratio minus its error is largest.
     """
     ratio = log_ratio(p, q)
     with np.errstate(invalid="ignore"):
@@ -52,7 +53,7 @@ class DensityPair:
 
     @classmethod
     def of(cls, P: Continuous, Q: Continuous | None) -> DensityPair:
-        """Sample both between all kinks, and out to where ``P`` has no mass that a float could show."""
+        """Sample both between all kinks, and outwards until the density of ``P`` underflows."""
         exact = P.log_linear and (Q is None or Q.log_linear)
         edges = _mesh(P, Q) if exact else np.array(graded(_mesh(P, Q).tolist()))
         x = edges[:-1, None] + (edges[1:] - edges[:-1])[:, None] * (_SAMPLES[[0, -1]] if exact else _SAMPLES)
@@ -68,11 +69,11 @@ class DensityPair:
         return log_ratio(self.P.log_density(x, 1), self.log_q(x, 1))
 
     def log_q(self, x: Array, side: int) -> Array:
-        """Log-density of ``Q``, which may have none."""
+        """Log-density of ``Q``, minus infinity if it has no continuous part."""
         return np.full(x.shape, -np.inf) if self.Q is None else self.Q.log_density(x, side)
 
     def _with_peaks(self) -> Array:
-        """The mesh with each row's place of largest log-ratio, so that no narrow excess falls between samples."""
+        """Return the mesh with each row's point of largest log-ratio, so that no narrow peak lies between samples."""
         best = np.argmax(self.at(self.x), axis=1)
         # Also where the best sample is an end of its row: the peak may lie between it and its neighbour.
         rows, last = np.arange(best.size), self.x.shape[1] - 1
@@ -88,7 +89,7 @@ class DensityPair:
         return best
 
     def singular(self) -> bool:
-        """Whether ``P`` has mass where ``Q`` has none; the middle of a panel decides, since its ends may be limits."""
+        """Return True if ``P`` has mass where ``Q`` has none; the middle of a panel decides, since its ends may be limits."""
         if any(self.P.unbounded(end) and (self.Q is None or not self.Q.unbounded(end)) for end in (0, 1)):
             return True
         return bool((self.at(0.5 * (self.x[:, 0] + self.x[:, -1])) == np.inf).any())

@@ -1,4 +1,4 @@
-"""Laws whose log-density is a straight line between finitely many edges; everything about them is closed form."""
+"""Laws whose log-density is linear between finitely many edges; masses and divergences have closed forms."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from dpaudit._util.validation import check_count, check_generator, finite_array, shorten
 from dpaudit.errors import InvalidArgument, LawError
 from dpaudit.exact.form import Array, Continuous, Form, Tail, check_mass
-from dpaudit.validation import check_count, check_generator, finite_array, shorten
 
 _FLAT = 1e-8
+"""A fall of the log-density over a piece below which its mass is computed by a series."""
 
 
 @dataclass(frozen=True, slots=True)

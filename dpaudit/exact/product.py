@@ -1,4 +1,4 @@
-"""Independent coordinates."""
+"""Laws of vectors with independent coordinates."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit._util.validation import check_count, check_generator, shorten
 from dpaudit.errors import InvalidArgument, LawError
 from dpaudit.exact.form import Array, Form, form_of
 from dpaudit.exact.law import Law
-from dpaudit.validation import check_count, check_generator, shorten
 
 _MOST_TUPLES = 1 << 20
+"""Largest number of outcomes of a product of discrete laws that is listed as atoms."""
 
 
 @dataclass(frozen=True, slots=True, init=False)

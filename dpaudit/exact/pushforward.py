@@ -1,4 +1,4 @@
-"""What becomes of a law when its output is rounded, clipped, or kept only inside an interval."""
+"""Laws of outputs that are rounded, clipped, or conditioned on an interval."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit._util.validation import check_count, check_generator, check_positive
 from dpaudit.errors import InvalidArgument, LawError
 from dpaudit.exact.form import Array, Continuous, Form, Integers, Lattice, Tail, form_of, is_real, log_total
 from dpaudit.exact.law import Law
 from dpaudit.exact.sampling import sample_form
-from dpaudit.validation import check_count, check_generator, check_positive
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Truncated:
         return log_total(_restricted(form_of(self.law), self.low, self.high))
 
     def form(self) -> Form:
-        """What lies inside, divided by its mass."""
+        """The part inside the interval, divided by its mass."""
         inside = _restricted(form_of(self.law), self.low, self.high)
         return inside.scaled(-log_total(inside))
 
@@ -67,7 +67,7 @@ class Truncated:
 
 @dataclass(frozen=True, slots=True)
 class Clipped:
-    """The law of ``min(max(x, low), high)``: what lies outside collects in atoms at the ends.
+    """The law of ``min(max(x, low), high)``: the mass outside becomes an atom at each end.
 
     >>> from dpaudit.exact import Laplace
     >>> np.exp(Clipped(Laplace(0.0, 1.0), -1.0, 1.0).log_prob([1.0])).round(6).tolist()
@@ -88,7 +88,7 @@ class Clipped:
         inside = _restricted(form, self.low, self.high)
         atoms = dict(inside.atoms)
         for end, low, high in ((self.low, -math.inf, self.low), (self.high, self.high, math.inf)):
-            # Beyond infinity there is nothing.
+            # An infinite end has no atom.
             mass = -math.inf if math.isinf(end) else log_total(_restricted(form, low, high, closed=False))
             if mass > -math.inf:
                 atoms[end] = float(np.logaddexp(atoms.get(end, -math.inf), mass))
@@ -120,7 +120,7 @@ class Rounded:
         form = form_of(self.law)
         if form.lattice is not None:
             raise LawError(
-                f"{self.law!r} lives on a grid already; Rounded takes laws with a density or finitely many atoms."
+                f"{self.law!r} is on a grid already; Rounded takes laws with a density or finitely many atoms."
             )
         _check_real(form)
 
@@ -175,8 +175,8 @@ def _rounded(part: Continuous, step: float) -> Lattice:
 def _rounded_tail(tail: Tail, step: float) -> Tail:
     """The tail of ``integral of f over (x - step/2, x + step/2)`` as a function of the grid point ``x``.
 
-    Exponential decay keeps its rate and gains ``2 sinh(l h / 2) / l``. Under Gaussian decay the near border of the cell
-    has it all: ``f(x - h/2) / (2 q x)``. Slower decay is constant over the cell.
+    Exponential decay keeps its rate and gains the factor ``2 sinh(l h / 2) / l``. Under Gaussian decay the near border of
+    the cell dominates: ``f(x - h/2) / (2 q x)``. Slower decay is constant over the cell.
     """
     q, linear, h = tail.quadratic, tail.linear, step
     if q > 0.0:
@@ -189,7 +189,7 @@ def _rounded_tail(tail: Tail, step: float) -> Tail:
 
 
 def _restricted(form: Form, low: float, high: float, *, closed: bool = True) -> Form:
-    """What a law has between ``low`` and ``high``, the ends included or not."""
+    """The part of a law between ``low`` and ``high``, with the ends if ``closed``."""
     _check_real(form)
 
     def inside(x: float) -> bool:

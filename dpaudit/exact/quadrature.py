@@ -3,7 +3,7 @@
 Integrals are adaptive Gauss-Legendre over panels that the caller splits at every kink. All values stay logarithms, and
 a panel is refined until it agrees with its two halves relative to the whole integral, so an integral of 1e-200 is as
 accurate as one of 1. Ranges are never cut at a fixed width: a tail is followed until what is left is below 1e-20 of
-what was found (a narrow range invents violations: theory R2).
+what was found (a narrow range invents violations: docs/theory.md R2).
 """
 
 from __future__ import annotations
@@ -19,9 +19,12 @@ from dpaudit.errors import LawError
 from dpaudit.exact.form import Array
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
-_NEGLIGIBLE = 46.0  # exp(-46) = 1e-20
+_NEGLIGIBLE = 46.0
+"""A tail ends where a panel holds less than exp(-46) = 1e-20 of the integral."""
 _MOST_PANELS = 20_000
+"""Largest number of panels of one refinement."""
 _MOST_HALVINGS = 200
+"""Largest number of rounds of refinement."""
 _GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0
 
 LogFunction = Callable[[Array], Array]
@@ -40,7 +43,7 @@ def log_integral(log_f: LogFunction, points: Sequence[float]) -> float:
 
 
 def resolved(log_f: LogFunction, points: Sequence[float]) -> tuple[float, list[float]]:
-    """The same integral, and edges of panels on each of which one rule resolved it."""
+    """Return :func:`log_integral`, and the edges of the panels on which one Gauss-Legendre rule was accurate."""
     low, high = panels(log_f, points)
     kept: list[Array] = [low[:1], high[-1:]]
     value = _refined(log_f, low, high, np.zeros(low.size, dtype=np.intp), 1, kept)
@@ -54,7 +57,7 @@ def log_panel_sum(log_f: LogFunction, low: Array, high: Array) -> float:
 
 
 def panels(log_f: LogFunction, points: Sequence[float]) -> tuple[Array, Array]:
-    """Panels that cover ``points`` from the first to the last, infinite ones cut where nothing is left."""
+    """Return panels from the first to the last of ``points``; an infinite one is cut where its tail is negligible."""
     finite = [x for x in points if math.isfinite(x)]
     edges = list(finite)
     if points[0] == -math.inf:
@@ -169,7 +172,7 @@ def _refined(
 
 
 def _hides(log_f: LogFunction, low: Array, high: Array, value: Array, total: Array) -> NDArray[np.bool_]:
-    """Whether a panel may hold mass at an end that falls off before the first node: much higher there than on average."""
+    """Return True for panels that may have a narrow peak at an end, before the first node: much higher than the average."""
     ends = np.fmax(log_f(np.nextafter(low, high)), log_f(np.nextafter(high, low)))
     with np.errstate(divide="ignore"):
         bound = ends + np.log(high - low)
@@ -211,8 +214,8 @@ def peaks(f: LogFunction, low: Array, high: Array) -> Array:
 def roots(f: LogFunction, low: Array, high: Array, at_low: Array, at_high: Array) -> Array:
     """A sign change of ``f`` in each bracket at once, from its values at the ends, by the Illinois rule.
 
-    A secant that keeps the bracket; the value at an end that stays twice is halved, so that it moves. Where a value is
-    infinite the bracket is halved instead. The values at kinks come from the caller, as limits from inside.
+    The Illinois rule is a secant method that keeps the bracket, and halves the value at an end that has stayed twice. If a
+    value is infinite, the bracket is halved instead. The caller gives the values at kinks as limits from inside.
     """
     x = low
     for _ in range(100):

@@ -1,4 +1,4 @@
-"""Draws from laws that are known by their form only."""
+"""Samples from laws that are given by their normal form only."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from dpaudit.exact.form import Array, Continuous, Form, Lattice
 from dpaudit.exact.quadrature import LogFunction, gauss_legendre, log_integrals, panels
 
 _CHUNK = 1 << 15
+"""Number of draws that are made at once."""
 
 
 def sample_form(form: Form, size: int, rng: np.random.Generator) -> Array:
@@ -54,7 +55,7 @@ def sample_density(part: Continuous, size: int, rng: np.random.Generator) -> Arr
 
     marks = sorted({x for x in (*part.kinks, *part.landmarks) if part.support[0] < x < part.support[1]})
     low, high = panels(log_density, [part.support[0], *(marks or [0.0]), part.support[1]])
-    # Eight pieces a panel: on each, the density is near enough to a polynomial for one Gauss-Legendre rule.
+    # Eight pieces per panel: on each the density is close enough to a polynomial for one Gauss-Legendre rule.
     fractions = np.arange(9) / 8.0
     edges = low[:, None] + (high - low)[:, None] * fractions
     low, high = edges[:, :-1].ravel(), edges[:, 1:].ravel()

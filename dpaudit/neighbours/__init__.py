@@ -1,4 +1,4 @@
-"""Where a claim is audited: neighbouring data sets, as Hypothesis strategies of pairs.
+"""Neighbouring data sets, on which a claim is audited, as Hypothesis strategies of pairs.
 
 =====================  ===================================  ==========================================================
 function               relation                             a pair
@@ -9,7 +9,7 @@ function               relation                             a pair
 :func:`users`          ``USERS_ADD_REMOVE`` or              all rows of one person
                        ``USERS_SUBSTITUTE``
 :func:`answers`        ``ANSWERS``                          vectors of query answers
-:func:`secrets`        ``SECRETS``                          two secrets; data drawn anew for every release
+:func:`secrets`        ``SECRETS``                          two secrets; data drawn again for every release
 :func:`fixed`          yours                                the pairs you name
 :func:`pairs`          yours                                the pairs of your own strategy
 =====================  ===================================  ==========================================================
@@ -18,7 +18,7 @@ function               relation                             a pair
 from dpaudit.neighbours._answers import answers
 from dpaudit.neighbours._containers import array, frame
 from dpaudit.neighbours._core import Neighbours, Pair, check_relation
-from dpaudit.neighbours._given import Secret, fixed, pairs, secrets
+from dpaudit.neighbours._given import Secret, as_neighbours, fixed, pairs, secrets
 from dpaudit.neighbours._tables import add_remove, substitute, users, zero_out
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "add_remove",
     "answers",
     "array",
+    "as_neighbours",
     "check_relation",
     "fixed",
     "frame",

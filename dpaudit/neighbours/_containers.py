@@ -1,4 +1,4 @@
-"""What holds the rows: a list, an array, or a data frame, of types that do not depend on how many rows there are."""
+"""Containers of rows: lists, arrays and data frames whose types do not depend on the number of rows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from hypothesis.strategies import SearchStrategy
 from numpy.typing import DTypeLike, NDArray
 
+from dpaudit._util.validation import shorten
 from dpaudit.errors import InvalidArgument, MissingDependency
 from dpaudit.neighbours._corner_rows import corner_rows
-from dpaudit.validation import shorten
 
 Container: TypeAlias = Callable[[list[Any]], Any]
 """Turns a list of rows into a data set: ``list``, ``tuple``, ``frame(...)``, ``array(...)``, a function."""
@@ -72,7 +72,7 @@ class Frame:
 
 
 def array(dtype: DTypeLike, row_shape: tuple[int, ...] = ()) -> Array:
-    """Container that makes numpy arrays of this dtype; ``row_shape`` is the shape of one row.
+    """Return a container that makes numpy arrays of this dtype; ``row_shape`` is the shape of one row.
 
     >>> array("int64")([]).dtype
     dtype('int64')
@@ -81,9 +81,9 @@ def array(dtype: DTypeLike, row_shape: tuple[int, ...] = ()) -> Array:
 
 
 def frame(columns: Sequence[str], dtypes: Sequence[Any] | Mapping[str, Any]) -> Frame:
-    """Container that makes pandas data frames; a row is a tuple, a dict, or one value where there is one column.
+    """Return a container that makes pandas data frames; a row is a tuple, a dict, or one value for a single column.
 
-    Columns and dtypes stay when there are no rows: a frame that loses them tells everyone that it is empty.
+    A frame without rows keeps its columns and dtypes; otherwise they would reveal that it is empty.
 
     >>> frame(["age"], ["int64"])([]).dtypes.to_dict()
     {'age': dtype('int64')}
@@ -104,7 +104,7 @@ def frame(columns: Sequence[str], dtypes: Sequence[Any] | Mapping[str, Any]) -> 
 
 
 def resolve(container: Any, rows: SearchStrategy[Any]) -> Container:
-    """Return the container as a function; for ``np.ndarray`` the dtype and shape are those of the corner rows."""
+    """Return the container as a function; for ``np.ndarray`` its dtype and row shape are those of the corner rows."""
     if container is np.ndarray:
         known = corner_rows(rows).all
         try:

@@ -9,18 +9,20 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from dpaudit._hypothesis import explore, passed, until
+from dpaudit._util.hypothesis_bridge import explore, passed, until
+from dpaudit._util.validation import check_count, check_generator, shorten
+from dpaudit._util.values import fingerprint
 from dpaudit.claims import Claim, Relation
 from dpaudit.errors import InvalidArgument, RelationMismatch
-from dpaudit.validation import check_count, check_generator, shorten
-from dpaudit.values import fingerprint
 
-_STALE = 500  # so many pairs in a row that were all seen before end the search for new ones
-_TRIES = 20  # so many changes are tried for each that is asked for
+_STALE = 500
+"""Number of repeated pairs in a row after which the search for new pairs ends."""
+_TRIES = 20
+"""Number of random changes that are tried for each variation of a pair that is asked for."""
 
 
 class Pair(NamedTuple):
-    """Two data sets that one person tells apart."""
+    """Two neighbouring data sets."""
 
     data: Any
     neighbour: Any
@@ -28,11 +30,11 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Neighbours:
-    """Pairs of neighbouring data sets: where a claim is audited.
+    """A search space of pairs of neighbouring data sets.
 
-    Made by the functions of :mod:`dpaudit.neighbours`. ``strategy`` yields the pairs, ``relation`` says by which rule
-    they are neighbours (None: not said), ``find_corners`` yields the extreme pairs, ``adjacent`` decides the rule, and
-    ``edit`` makes one random change to a pair, or returns None where that one cannot be made.
+    Made by the functions of :mod:`dpaudit.neighbours`. ``strategy`` yields the pairs, ``relation`` is the rule by which
+    they are neighbours (None: unknown), ``find_corners`` yields the extreme pairs, ``adjacent`` decides whether two data
+    sets are neighbours, and ``edit`` makes one random change to a pair, or returns None if that change is impossible.
 
     >>> from hypothesis import strategies as st
     >>> from dpaudit import neighbours
@@ -49,25 +51,32 @@ class Neighbours:
     find_corners: Callable[[], Iterable[Pair]] = tuple
     adjacent: Callable[[Any, Any], bool] | None = None
     edit: Callable[[Pair, np.random.Generator], Pair | None] | None = None
-    named: bool = False  # the corners are all the pairs there are
+    named: bool = False  # there are no other pairs than the corners
 
     def __repr__(self) -> str:
         return self.description
 
     def corners(self) -> list[Pair]:
-        """The extreme pairs, simplest first: no data, one row, all rows alike, the smallest and the largest rows.
+        """Return the extreme pairs, simplest first: no data, one row, all rows equal, the smallest and the largest rows.
 
-        They do not depend on a seed, and each is listed in one order only.
+        They do not depend on a seed, and each pair is listed in one order only.
         """
         return _distinct(self.find_corners())
 
     def pool(self, count: int, seed: int = 0, deadline: float | None = None) -> list[Pair]:
-        """Return up to ``count`` distinct pairs: corners first, then every fourth one of a seeded Hypothesis run.
+        """Return distinct pairs: corners first, and from the ninth on every fourth pair from a seeded Hypothesis run.
 
-        When the corners are used up all further pairs are of that run, which no corner can crowd out. A pair and its mirror
-        image count as one, because an audit looks at both orders of every pair. Fewer than ``count`` are returned only where
-        the run finds no more, or where ``deadline`` (of ``time.monotonic``) passes first. A larger pool starts like a smaller
-        one.
+        After the last corner all pairs come from that run. A pair and its mirror image count as one, because an audit
+        examines both orders of every pair. A larger pool starts with the pairs of a smaller one.
+
+        Parameters
+        ----------
+        count : int
+            Number of pairs. Fewer are returned only if the run finds no more, or the deadline passes.
+        seed : int
+            Seed of the Hypothesis run.
+        deadline : float, optional
+            Time of ``time.monotonic`` at which the search ends.
         """
         check_count(count=count)
         check_count(minimum=0, seed=seed)
@@ -88,8 +97,8 @@ class Neighbours:
             return len(free) >= wanted or stale >= _STALE or (passed(deadline) and bool(free or corners))
 
         if wanted and not (corners and passed(deadline)):
-            # Hypothesis plans its first values by the number of examples, up to some hundreds: never fewer than these,
-            # so that a larger pool starts like a smaller one.
+            # The first values of a Hypothesis run depend on its number of examples, up to some hundreds. With at least
+            # that many, a larger pool starts with the pairs of a smaller one.
             explore(self.strategy, visit, examples=max(2 * _STALE, 20 * count), seed=seed)
         drawn, named = iter(free.values()), iter(corners)
         pool: list[Pair] = []
@@ -102,14 +111,24 @@ class Neighbours:
         return pool
 
     def edits(self, pair: Pair, rng: np.random.Generator, count: int) -> list[Pair]:
-        """Return up to ``count`` distinct variations of ``pair`` that stay in the search space, for hill climbing.
+        """Return distinct variations of ``pair`` that stay in the search space, for hill climbing.
 
-        Of data sets of rows: a shared row less or twice, all shared rows alike, an extreme or drawn row in another's place,
-        the difference at another place.
-        Of query answers: an entry at an end of the range, all shifted, another direction of one move or of all. Where the
-        space cannot be walked (pairs of your own, ``map_data``, users, containers of your own) the pairs are fresh ones
-        of a seeded run, and where it has only the pairs that were named there are none.
+        Variations of data sets of rows: a shared row removed or repeated, all shared rows made equal, a row replaced by an
+        extreme or drawn one, the difference moved to another place. Variations of query answers: an entry moved to an end
+        of the range, all shifted, another direction of one move or of all. A space without variations (your own pairs,
+        ``map_data``, users, your own containers) gives new pairs of a seeded run, and a list of fixed pairs gives none.
 
+        Parameters
+        ----------
+        pair : Pair
+            A pair of this space.
+        rng : numpy.random.Generator
+            Source of the random changes.
+        count : int
+            Largest number of variations.
+
+        Examples
+        --------
         >>> import numpy as np
         >>> from hypothesis import strategies as st
         >>> from dpaudit import neighbours
@@ -120,7 +139,7 @@ class Neighbours:
         check_count(count=count)
         check_generator(rng=rng)
         if self.adjacent is not None and not self.adjacent(pair.data, pair.neighbour):
-            raise InvalidArgument(f"pair={shorten(tuple(pair))} is no pair of neighbours={self!r}.")
+            raise InvalidArgument(f"pair={shorten(tuple(pair))} is not a pair of neighbours={self!r}.")
         found = {_unordered(pair): pair}
 
         def keep(other: Pair) -> bool:
@@ -138,10 +157,10 @@ class Neighbours:
         return list(found.values())[1:]
 
     def map_data(self, function: Callable[[Any], Any]) -> Neighbours:
-        """The same pairs with ``function`` applied to both sides; the relation is kept.
+        """Return the same pairs with ``function`` applied to both data sets; the relation is kept.
 
-        The function sees one data set at a time and must be deterministic, so that neighbours stay neighbours: it
-        changes how data are stored (a file, a data frame, a tensor), not who is in them.
+        The function gets one data set at a time and must be deterministic, so that neighbours stay neighbours. It may
+        change how the data are stored (a file, a data frame, a tensor), but not which people are in them.
         """
         if not callable(function):
             raise InvalidArgument(f"function={shorten(function)} must be callable: it turns one data set into another.")
@@ -160,7 +179,7 @@ class Neighbours:
         )
 
     def satisfies(self, data: Any, neighbour: Any) -> bool:
-        """Whether the two are neighbours, in either order, by this relation; a data set is its own neighbour."""
+        """Return True if the two data sets are neighbours, in either order; a data set is its own neighbour."""
         if self.adjacent is None:
             raise InvalidArgument(
                 f"neighbours={self!r} cannot decide its relation: it was made by map_data, from pairs of your own, "
@@ -170,7 +189,7 @@ class Neighbours:
 
 
 def check_relation(claim: Claim, neighbours: Neighbours) -> None:
-    """Refuse a claim made for one relation together with neighbours of another."""
+    """Raise RelationMismatch if the claim is made for another relation than that of the neighbours."""
     claimed, given = claim.relation, neighbours.relation
     if claimed is None or given is None or claimed is given:
         return
@@ -188,7 +207,7 @@ def _unordered(pair: Pair) -> frozenset[Any]:
 
 
 def _is_free(place: int) -> bool:
-    """Whether that place of a pool is for a pair of the seeded run even where there are corners left."""
+    """Return True if this place of a pool takes a pair of the seeded run even when corners are left."""
     return place >= 8 and place % 4 == 3
 
 

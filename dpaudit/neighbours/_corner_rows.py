@@ -1,4 +1,4 @@
-"""The extreme rows of a strategy, found with its public interface only."""
+"""Find the extreme rows of a Hypothesis strategy through its public interface."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ import numpy as np
 from hypothesis import target
 from hypothesis.strategies import SearchStrategy
 
-from dpaudit._hypothesis import LARGEST_TARGET, cut_short, explore, smallest
+from dpaudit._util.hypothesis_bridge import LARGEST_TARGET, cut_short, explore, smallest
+from dpaudit._util.values import fingerprint
 from dpaudit.errors import InvalidArgument
-from dpaudit.values import fingerprint
 
 T = TypeVar("T")
 
 _EXAMPLES = 200
+"""Number of rows that one search draws."""
 _ORDINARY = 64
-_FEATURES = 6  # Hypothesis climbs one hill after the other, so many features would starve each other
+"""Number of distinct rows that :func:`ordinary_rows` returns at most."""
+_FEATURES = 6
+"""Number of features per row that are maximised: Hypothesis divides its examples among all targets."""
 
 
 @dataclass(frozen=True, slots=True)
 class CornerRows:
-    """What Hypothesis shrinks to, the two extremes, rows that reach the end of one feature, and rows between the extremes.
+    """Rows for corner pairs: extreme ones, and some inside the range, because those decide quantiles and thresholds."""
 
-    ``between`` are up to three, nearest to the middle first: quantiles and thresholds are decided by rows inside the range.
-    """
-
-    minimal: Any
-    low: Any
-    high: Any
-    others: tuple[Any, ...]
-    between: tuple[Any, ...] = ()
+    minimal: Any  # the row that Hypothesis shrinks to
+    low: Any  # the smallest sum of features
+    high: Any  # the largest sum of features
+    others: tuple[Any, ...]  # rows that reach an end of one feature
+    between: tuple[Any, ...] = ()  # up to three rows between low and high, nearest to the middle first
 
     @property
     def all(self) -> list[Any]:
-        """All of them, each once, the minimal one first."""
+        """The minimal and the extreme rows, each once, the minimal one first."""
         distinct: dict[Any, Any] = {}
         for row in (self.minimal, self.high, self.low, *self.others):
             distinct.setdefault(fingerprint(row), row)
@@ -46,11 +46,11 @@ class CornerRows:
 
 
 class _CutShort(Exception):
-    """Carries what was found until time was up around the cache."""
+    """Carries an incomplete result past the cache, so that it is not stored."""
 
 
 def _remembered(find: Callable[[SearchStrategy[Any]], T]) -> Callable[[SearchStrategy[Any]], T]:
-    """Keep what was found for a strategy, unless time ran out (see ``_hypothesis.until``): another time there may be more."""
+    """Cache the result for each strategy, unless the deadline passed (``hypothesis_bridge.until``): it may be incomplete."""
 
     @functools.lru_cache(maxsize=256)
     def whole(rows: SearchStrategy[Any]) -> T:
@@ -72,7 +72,7 @@ def _remembered(find: Callable[[SearchStrategy[Any]], T]) -> Callable[[SearchStr
 
 @_remembered
 def ordinary_rows(rows: SearchStrategy[Any]) -> tuple[Any, ...]:
-    """Return some distinct rows of one seeded run."""
+    """Return distinct rows of one seeded run."""
     seen: dict[Any, Any] = {}
 
     def visit(row: Any) -> bool:
@@ -87,9 +87,9 @@ def ordinary_rows(rows: SearchStrategy[Any]) -> tuple[Any, ...]:
 def corner_rows(rows: SearchStrategy[Any]) -> CornerRows:
     """Return the extreme rows of a strategy.
 
-    A feature is a number inside the row, or the length of text. A seeded run climbs towards both ends of every feature;
+    A feature is a number inside the row, or the length of text. A seeded run maximises and minimises every feature;
     Hypothesis favours the ends of ranges, so bounded numbers reach their bounds. ``low`` and ``high`` have the smallest
-    and the largest sum of features, each scaled to its range. Rows with a NaN come last among the others.
+    and the largest sum of features, each scaled to its range. Rows with a NaN come last among ``others``.
     """
     seen: dict[Any, tuple[Any, dict[str, float]]] = {}
 
@@ -104,7 +104,7 @@ def corner_rows(rows: SearchStrategy[Any]) -> CornerRows:
         return features
 
     def simplest(row: Any, sign: float) -> Any:
-        """The simplest row at least as extreme: -2.5 for a climb that ended at -2.4999999999999996."""
+        """Return the simplest row that is at least as extreme: -2.5 if the search ended at -2.4999999999999996."""
         features = dict(list(_features(row))[:_FEATURES])
         if all(value.is_integer() or not math.isfinite(value) for value in features.values()):
             return row
@@ -138,19 +138,18 @@ def _extremes(minimal: Any, seen: list[tuple[Any, dict[str, float]]]) -> CornerR
     if whole.any() and names:
         finite = np.clip(table, -LARGEST_TARGET, LARGEST_TARGET)
         smallest_value, largest_value = np.nanmin(finite, axis=0), np.nanmax(finite, axis=0)
-        # Halving first keeps the range of -1e300 to 1e300 finite.
+        # Halved first, so that the range from -LARGEST_TARGET to LARGEST_TARGET does not overflow.
         span = np.where(largest_value > smallest_value, largest_value / 2 - smallest_value / 2, 1.0)
         height = np.where(whole, ((finite / 2 - smallest_value / 2) / span).sum(axis=1), math.nan)
         low, high = (seen[int(place(height))][0] for place in (np.nanargmin, np.nanargmax))
         bottom, top = float(np.nanmin(height)), float(np.nanmax(height))
-        rungs = [bottom + part * (top - bottom) for part in (0.5, 0.25, 0.75)]
-        between = [seen[int(np.nanargmin(np.abs(height - rung)))][0] for rung in rungs]
+        levels = [bottom + part * (top - bottom) for part in (0.5, 0.25, 0.75)]
+        between = [seen[int(np.nanargmin(np.abs(height - level)))][0] for level in levels]
         for column in table.T:
             others += [seen[int(place(column))][0] for place in (np.nanargmax, np.nanargmin)]
     others += [row for (row, _), complete in zip(seen, whole, strict=True) if not complete][:1]
-    if (
-        len({fingerprint(row) for row in (minimal, low, high)}) == 1
-    ):  # no numbers to tell rows apart: take the next rows
+    # Without features all three rows are equal: take the next different rows.
+    if len({fingerprint(row) for row in (minimal, low, high)}) == 1:
         different = [row for row, _ in seen if fingerprint(row) != fingerprint(minimal)]
         high = different[0] if different else high
         others += different[1:3]

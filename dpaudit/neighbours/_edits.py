@@ -1,4 +1,4 @@
-"""Small changes to a pair of data sets of rows, for a search that has found a promising one."""
+"""Random small changes to a pair of data sets of rows, for hill climbing."""
 
 from __future__ import annotations
 
@@ -9,28 +9,37 @@ from typing import Any, TypeAlias
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
+from dpaudit._util.values import fingerprint, rows_of
 from dpaudit.neighbours._containers import Array, Container, Frame
 from dpaudit.neighbours._core import Pair
 from dpaudit.neighbours._corner_rows import corner_rows, ordinary_rows
-from dpaudit.values import fingerprint, rows_of
 
 Edit: TypeAlias = Callable[[Pair, np.random.Generator], Pair | None]
 
 
 def readable(build: Container) -> bool:
-    """Whether the rows of what the container makes can be read back."""
+    """Return True if rows can be read back from the data sets that this container makes."""
     return build in (list, tuple) or isinstance(build, Array | Frame)
 
 
 def row_edits(
     build: Container, rows: SearchStrategy[Any], *, fewest: int, most: int, kept: tuple[Any, ...] = ()
 ) -> Edit | None:
-    """Return a function that makes one random change to a pair, or None where its rows cannot be read.
+    """Return a function that makes one random change to a pair, or None if its rows cannot be read back.
 
-    It drops a shared row, adds one again, makes all shared rows alike, puts a corner row, one between the corners or one
-    that the strategy draws in the place of a row, or moves the difference to another place. The data sets share between
-    ``fewest`` and ``most`` rows; a change that would leave this range gives None. Rows in ``kept`` that differ between the
-    two data sets stay, and are not copied into the shared ones.
+    The change removes a shared row, repeats a row, makes all shared rows equal, replaces a row by a corner row, a row
+    between the corners or a row that the strategy draws, or moves the difference to another place.
+
+    Parameters
+    ----------
+    build : callable
+        The container, which makes a data set of a list of rows.
+    rows : strategy
+        Yields one row.
+    fewest, most : int
+        Bounds on the number of rows that both data sets share; a change that leaves them gives None.
+    kept : tuple
+        Rows that, where the two data sets differ, are neither changed nor copied into the shared rows.
     """
     if not readable(build):
         return None
@@ -62,7 +71,7 @@ def row_edits(
         if not fewest <= len(shared) <= most:
             return None
         place = min(place, len(shared))
-        # Copies, so that code that changes one data set in place leaves the other alone.
+        # Copies, so that code that changes one data set in place does not change the other.
         data, neighbour = (copy.deepcopy([*shared[:place], *side, *shared[place:]]) for side in sides)
         return Pair(build(data), build(neighbour))
 
@@ -70,7 +79,7 @@ def row_edits(
 
 
 def _taken_apart(first: list[Any], second: list[Any]) -> tuple[list[Any], tuple[list[Any], list[Any]], int]:
-    """The rows that both share, what each has at the place of the difference (a row or none), and that place."""
+    """Return the rows that both share, the differing row of each (or none), and the place of the difference."""
     both = zip(first, second, strict=False)
     place = next(
         (at for at, (a, b) in enumerate(both) if fingerprint(a) != fingerprint(b)), min(len(first), len(second))

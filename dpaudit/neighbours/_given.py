@@ -1,4 +1,4 @@
-"""Pairs that the user names: fixed ones, strategies of pairs, and pairs of secrets."""
+"""Pairs that the user provides: fixed pairs, strategies of pairs, and pairs of secrets."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from numpy.typing import NDArray
 
-from dpaudit._hypothesis import smallest
+from dpaudit._util.hypothesis_bridge import smallest
+from dpaudit._util.validation import check_count, check_generator, shorten
+from dpaudit._util.values import rows_of
 from dpaudit.claims import Relation
 from dpaudit.errors import InvalidArgument, RelationMismatch
 from dpaudit.neighbours._core import Neighbours, Pair
 from dpaudit.neighbours._tables import one_added, one_replaced
-from dpaudit.validation import check_count, check_generator, shorten
-from dpaudit.values import rows_of
 
 
 def fixed(pairs: Iterable[tuple[Any, Any]], *, relation: Relation | None = None) -> Neighbours:
     """Exactly these pairs, in this order.
 
-    Where the relation is substitute or add-remove and the data are lists, arrays or data frames, the pairs are checked.
+    The pairs are checked if the relation is substitute or add-remove and the data are lists, arrays or data frames.
 
     >>> fixed([([0], [1]), ([], [1])]).corners()
     [Pair(data=[0], neighbour=[1]), Pair(data=[], neighbour=[1])]
     >>> fixed([([0], [1, 2])], relation=Relation.ADD_REMOVE)
     Traceback (most recent call last):
         ...
-    dpaudit.errors.RelationMismatch: pairs[0]=([0], [1, 2]) are no neighbours by the relation 'add-remove'. ...
+    dpaudit.errors.RelationMismatch: pairs[0]=([0], [1, 2]) are not neighbours by the relation 'add-remove'. ...
     """
     _check_relation(relation)
     known = [_as_pair(pair, f"pairs[{place}]") for place, pair in enumerate(_iterable(pairs))]
@@ -40,7 +40,7 @@ def fixed(pairs: Iterable[tuple[Any, Any]], *, relation: Relation | None = None)
     for place, pair in enumerate(known):
         if rule is not None and not rule(pair.data, pair.neighbour):
             raise RelationMismatch(
-                f"pairs[{place}]={shorten(tuple(pair))} are no neighbours by the relation {relation.value!r}. "  # type: ignore[union-attr]
+                f"pairs[{place}]={shorten(tuple(pair))} are not neighbours by the relation {relation.value!r}. "  # type: ignore[union-attr]
                 "Correct the pair, or leave the relation out."
             )
     return Neighbours(
@@ -55,7 +55,7 @@ def fixed(pairs: Iterable[tuple[Any, Any]], *, relation: Relation | None = None)
 
 
 def pairs(strategy: SearchStrategy[Any], *, relation: Relation | None = None) -> Neighbours:
-    """Pairs of a strategy of your own, which yields ``(data, neighbour)``.
+    """Pairs of your own strategy, which yields ``(data, neighbour)``.
 
     >>> from hypothesis import strategies as st
     >>> pairs(st.integers(0, 5).map(lambda n: (n, n + 1))).corners()
@@ -78,10 +78,10 @@ def pairs(strategy: SearchStrategy[Any], *, relation: Relation | None = None) ->
 
 @dataclass(frozen=True, slots=True)
 class Secret:
-    """A secret of a Pufferfish pair: what an attacker believes about the data when the secret holds.
+    """A secret of a Pufferfish pair, with the distribution of the data given the secret.
 
-    ``draw(rng)`` returns one data set drawn from the data's law given the secret; ``draw_many(size, rng)``, if given,
-    returns ``size`` of them at once, in a list or as the rows of an array. The data are drawn anew for every release.
+    ``draw(rng)`` returns one data set drawn from this distribution; ``draw_many(size, rng)``, if given, returns ``size`` of
+    them at once, in a list or as the rows of an array. The data are drawn again for every release.
 
     >>> import numpy as np
     >>> ill = Secret("Alice is ill", lambda rng: [1, int(rng.random() < 0.3)])
@@ -115,7 +115,7 @@ class Secret:
 
 
 def secrets(pairs: Iterable[tuple[Secret, Secret]]) -> Neighbours:
-    """Pairs of secrets that must not be told apart (Pufferfish; Kifer and Machanavajjhala 2014).
+    """Pairs of secrets that the outputs must not distinguish (Pufferfish; Kifer and Machanavajjhala 2014).
 
     >>> ill, well = Secret("ill", lambda rng: [1]), Secret("well", lambda rng: [0])
     >>> secrets([(ill, well)]).relation
@@ -142,7 +142,7 @@ def secrets(pairs: Iterable[tuple[Secret, Secret]]) -> Neighbours:
 
 
 def _none(pair: Pair, rng: np.random.Generator) -> None:
-    """The pairs that were named are all there are: no change of one is allowed."""
+    """Return no variation: fixed pairs have none."""
 
 
 def _rule(relation: Relation | None) -> Callable[[Any, Any], bool] | None:
@@ -153,7 +153,7 @@ def _rule(relation: Relation | None) -> Callable[[Any, Any], bool] | None:
     def adjacent(data: Any, neighbour: Any) -> bool:
         try:
             first, second = rows_of(data), rows_of(neighbour)
-        except TypeError:  # data of another form: nothing to check
+        except TypeError:  # not a table of rows, so it cannot be checked
             return True
         return rule(first, second)
 
@@ -176,3 +176,22 @@ def _check_relation(relation: Any) -> None:
     if relation is not None and not isinstance(relation, Relation):
         known = ", ".join(map(repr, Relation))
         raise InvalidArgument(f"relation={relation!r} must be None or one of {known}.")
+
+
+def _is_pair(value: Any) -> bool:
+    return isinstance(value, list | tuple) and len(value) == 2
+
+
+def as_neighbours(neighbours: Any) -> Neighbours:
+    """Return neighbours as they are, and a list of pairs as :func:`fixed` makes neighbours of it."""
+    if isinstance(neighbours, Neighbours):
+        return neighbours
+    if isinstance(neighbours, tuple) and len(neighbours) == 2 and not all(map(_is_pair, neighbours)):
+        raise InvalidArgument(
+            f"neighbours={shorten(neighbours)} must be a list of pairs; did you mean [(data, neighbour)]?"
+        )
+    if isinstance(neighbours, list | tuple):
+        return fixed(neighbours)
+    raise InvalidArgument(
+        f"neighbours={shorten(neighbours)} must come from dpaudit.neighbours, or be a list of pairs (data, neighbour)."
+    )

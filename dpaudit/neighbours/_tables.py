@@ -1,8 +1,8 @@
-"""Data sets of rows: substitute one, add or remove one, blank one out, or do so with all rows of one person.
+"""Neighbouring data sets of rows that differ in one row, or in all rows of one person.
 
-The strategies draw the rows that both data sets share first, as a plain list, then the row that differs, then its
-place: Hypothesis can delete shared rows one by one without touching the difference, so it shrinks to short data and one
-small change.
+The strategies draw first the rows that both data sets share, as a list, then the row that differs, then its place. So
+Hypothesis can delete shared rows one by one without changing the difference, and shrinks to short data and one small
+change.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from hypothesis import reject
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+from dpaudit._util.validation import check_choice, check_count, shorten
+from dpaudit._util.values import fingerprint, rows_of
 from dpaudit.claims import Relation
 from dpaudit.errors import InvalidArgument
 from dpaudit.neighbours._containers import Array, Container, Frame, resolve
 from dpaudit.neighbours._core import Neighbours, Pair
 from dpaudit.neighbours._corner_rows import CornerRows, corner_rows
 from dpaudit.neighbours._edits import readable, row_edits
-from dpaudit.validation import check_choice, check_count, shorten
-from dpaudit.values import fingerprint, rows_of
 
 _STEPS = 8
+"""Number of sizes, from the smallest on, that have a corner pair of their own."""
 
 
 def substitute(rows: SearchStrategy[Any], *, min_size: int = 1, max_size: int = 6, container: Any = list) -> Neighbours:
@@ -59,13 +60,13 @@ def substitute(rows: SearchStrategy[Any], *, min_size: int = 1, max_size: int = 
 
     def corners() -> Iterator[Pair]:
         known = corner_rows(rows)
-        for shared in _crowds(known, min_size - 1, max_size - 1):
+        for shared in _shared_rows(known, min_size - 1, max_size - 1):
             yield _replaced(build, shared, len(shared) // 2, known.low, known.high)
         shared = [known.minimal] * (min_size - 1)
         for row in known.all[1:]:
             yield _replaced(build, shared, 0, known.minimal, row)
         shared = _halves(known, max_size - 1)
-        for place in (0, max_size - 1):  # code may treat the first row, or the last one, apart
+        for place in (0, max_size - 1):  # code may handle the first or the last row differently
             yield _replaced(build, shared, place, known.low, known.high)
         for row in known.between:
             for size in sorted({min(max(min_size - 1, 1), max_size - 1), max_size - 1}):
@@ -87,8 +88,13 @@ def substitute(rows: SearchStrategy[Any], *, min_size: int = 1, max_size: int = 
 def add_remove(rows: SearchStrategy[Any], *, min_size: int = 0, max_size: int = 6, container: Any = list) -> Neighbours:
     """Data sets of which one has one row more; which of the two comes first varies.
 
-    ``min_size`` and ``max_size`` bound both data sets; the other parameters are those of :func:`substitute`.
+    Parameters
+    ----------
+    rows, min_size, max_size, container
+        As for :func:`substitute`; the bounds hold for both data sets.
 
+    Examples
+    --------
     >>> from hypothesis import strategies as st
     >>> add_remove(st.booleans(), max_size=3).corners()[0]
     Pair(data=[], neighbour=[False])
@@ -108,16 +114,16 @@ def add_remove(rows: SearchStrategy[Any], *, min_size: int = 0, max_size: int = 
         known = corner_rows(rows)
         for row in known.all:
             yield _added(build, [known.minimal] * min_size, 0, row)
-        for shared in _crowds(known, min_size, max_size - 1):
+        for shared in _shared_rows(known, min_size, max_size - 1):
             for row in (known.high, known.low):
                 yield _added(build, shared, len(shared) // 2, row)
-        for size in range(min_size, min(max_size, min_size + _STEPS)):  # code often treats small sizes apart
+        for size in range(min_size, min(max_size, min_size + _STEPS)):  # code often handles small sizes differently
             yield _added(build, [known.minimal] * size, 0, known.minimal)
         shared = _halves(known, max_size - 1)
-        yield _added(build, shared, 0, known.high)  # code may treat the first row, or the last one, apart
+        yield _added(build, shared, 0, known.high)  # code may handle the first or the last row differently
         yield _added(build, shared, max_size - 1, known.low)
         for place, row in enumerate(known.between):
-            # Against both ends for the row in the middle, for the others against the one that is farther.
+            # The middle row is paired with both extremes, each other row with the extreme that is farther away.
             for end in ((known.high, known.low), (known.high,), (known.low,))[place]:
                 yield _added(build, [row] * (max_size - 1), 0, end)
                 yield _added(build, [end] * (max_size - 1), max_size - 1, row)
@@ -137,8 +143,15 @@ def zero_out(
 ) -> Neighbours:
     """Data sets of the same size, one row replaced by the fixed row ``null``; which of the two comes first varies.
 
-    The other parameters are those of :func:`substitute`.
+    Parameters
+    ----------
+    null
+        The row that stands for no data.
+    rows, min_size, max_size, container
+        As for :func:`substitute`.
 
+    Examples
+    --------
     >>> from hypothesis import strategies as st
     >>> zero_out(st.integers(0, 9), null=0, max_size=3).corners()[0]
     Pair(data=[9], neighbour=[0])
@@ -158,7 +171,7 @@ def zero_out(
         known = corner_rows(rows)
         for row in known.all:
             yield _replaced(build, [known.minimal] * (min_size - 1), 0, row, null)
-        for shared in _crowds(known, min_size - 1, max_size - 1):
+        for shared in _shared_rows(known, min_size - 1, max_size - 1):
             for row in (known.high, known.low):
                 yield _replaced(build, shared, len(shared) // 2, row, null)
 
@@ -191,19 +204,22 @@ def users(
     layout: Literal["pairs", "lists"] = "pairs",
     container: Any = list,
 ) -> Neighbours:
-    """Data sets in which one person has between one and ``rows_per_user`` rows, and all of them change together.
+    """Data sets in which each person has one or more rows, and all rows of one person change together.
 
     Parameters
     ----------
     rows : strategy
         Yields one row.
     relation : Relation
-        ``USERS_ADD_REMOVE``: one person comes or goes. ``USERS_SUBSTITUTE``: one person's rows are replaced by others,
-        perhaps by more or fewer of them.
+        ``USERS_ADD_REMOVE``: one person is added or removed. ``USERS_SUBSTITUTE``: one person's rows are replaced by
+        others, perhaps by more or fewer of them.
     min_users, max_users : int
         Bounds on the number of people in both data sets.
+    rows_per_user : int
+        Largest number of rows of one person.
     layout : {"pairs", "lists"}
-        ``"pairs"``: one row of data is ``(user, row)``, with users numbered from 0 and numbers kept by those who stay.
+        ``"pairs"``: one row of data is ``(user, row)``. Users are numbered from 0, and those in both data sets keep their
+        numbers.
         ``"lists"``: one entry of data is the list of one person's rows.
     container : callable
         As for :func:`substitute`; under :func:`frame` the first column is the user and a tuple row fills the others.
@@ -221,20 +237,22 @@ def users(
     min_users = (0 if adding else 1) if min_users is None else min_users
     _check(rows, min_users, max_users, smallest=0 if adding else 1, spare=int(adding), unit="users")
     if container is np.ndarray or isinstance(container, Array):
-        raise InvalidArgument(f"container={container!r} does not suit users; use list, neighbours.frame or a function.")
+        raise InvalidArgument(
+            f"container={container!r} cannot hold users; use list, neighbours.frame or a function of a list of rows."
+        )
     build = resolve(container, rows)
     people = st.lists(rows, min_size=1, max_size=rows_per_user)
-    crowds = st.lists(people, min_size=min_users - (not adding), max_size=max_users - 1)
+    groups = st.lists(people, min_size=min_users - (not adding), max_size=max_users - 1)
 
-    def published(crowd: list[list[Any] | None]) -> Any:
-        """Build the data; None stands for someone who is not there, and keeps the number free."""
+    def published(members: list[list[Any] | None]) -> Any:
+        """Build the data. None stands for an absent person, whose number is not used again."""
         if layout == "lists":
-            return build([person for person in crowd if person is not None])
+            return build([person for person in members if person is not None])
         flat = isinstance(container, Frame)
         return build(
             [
                 (user, *row) if flat and isinstance(row, tuple) else (user, row)
-                for user, person in enumerate(crowd)
+                for user, person in enumerate(members)
                 for row in person or ()
             ]
         )
@@ -244,7 +262,7 @@ def users(
 
     @st.composite
     def pairs(draw: st.DrawFn) -> Pair:
-        shared = draw(crowds)
+        shared = draw(groups)
         old = None if adding else draw(people)
         new = draw(people) if adding else _draw_other(draw, people, old)
         position = draw(st.integers(0, len(shared)))
@@ -282,13 +300,13 @@ def users(
 
 
 def one_replaced(data: list[Any], neighbour: list[Any]) -> bool:
-    """Whether the lists have the same length and differ in one place at most."""
+    """Return True if the lists have the same length and differ in one place at most."""
     changed = sum(fingerprint(old) != fingerprint(new) for old, new in zip(data, neighbour, strict=False))
     return len(data) == len(neighbour) and changed <= 1
 
 
 def one_added(data: list[Any], neighbour: list[Any]) -> bool:
-    """Whether the lists are equal, or one is the other with one entry inserted."""
+    """Return True if the lists are equal, or one is the other with one entry inserted."""
     short, long = sorted((list(map(fingerprint, data)), list(map(fingerprint, neighbour))), key=len)
     if len(short) == len(long):
         return short == long
@@ -305,10 +323,10 @@ def _people(data: Any, layout: str) -> dict[Any, Any]:
     return people
 
 
-def _crowds(known: CornerRows, fewest: int, most: int) -> Iterator[list[Any]]:
-    """Rows that both data sets share: all low, all high, and half of each, where one row decides the median.
+def _shared_rows(known: CornerRows, fewest: int, most: int) -> Iterator[list[Any]]:
+    """Yield rows that both data sets share: all low, all high, and half of each, so that one row decides the median.
 
-    As few as possible, one more, and as many as possible: means and variances move most in the smallest data sets.
+    The sizes are the smallest one, one more, and the largest: means and variances change most in small data sets.
     """
     for size in sorted({fewest, min(fewest + 1, most), most}):
         yield [known.low] * size
@@ -323,7 +341,7 @@ def _halves(known: CornerRows, size: int) -> list[Any]:
 
 
 def _replaced(build: Container, shared: list[Any], position: int, old: Any, new: Any) -> Pair:
-    # Copies, so that code that changes one data set in place leaves the other alone.
+    # Copies, so that code that changes one data set in place does not change the other.
     data, neighbour = (copy.deepcopy([*shared[:position], row, *shared[position:]]) for row in (old, new))
     return Pair(build(data), build(neighbour))
 
@@ -351,7 +369,7 @@ def _that_differ(pairs: Iterator[Pair]) -> Iterator[Pair]:
 
 
 def _adjacency(build: Container, rule: Callable[[list[Any], list[Any]], bool]) -> Callable[[Any, Any], bool] | None:
-    """The rule on the rows, for containers whose rows can be read back."""
+    """Return the rule as a function of data sets, or None if rows cannot be read back from the container."""
     if readable(build):
         return lambda data, neighbour: rule(rows_of(data), rows_of(neighbour))
     return None

@@ -10,19 +10,20 @@ from typing import Any
 import pytest
 
 from dpaudit import baseline
+from dpaudit._util.files import write_whole
+from dpaudit._util.validation import check_choice, check_open_unit
 from dpaudit.claims import Verdict
-from dpaudit.collect import Collected, collect, hidden
-from dpaudit.config import Settings, load
+from dpaudit.cli.collect import Collected, collect, hidden
+from dpaudit.cli.config import Settings, load
+from dpaudit.cli.run import entry_of, mechanism_of
 from dpaudit.engine.audit import audit
 from dpaudit.engine.options import Options
-from dpaudit.engine.result import Result, StoppedBy
 from dpaudit.errors import DPAuditError, Inconclusive, InvalidArgument, PrivacyViolation
 from dpaudit.pytest_plugin import REPORTS, Unmet
 from dpaudit.report import check_reports, github_summary, write_reports
-from dpaudit.report.document import Document, Entry, sorted_entries, write_whole
+from dpaudit.report.document import Document, Entry, sorted_entries
 from dpaudit.report.terminal import Style, line, totals
-from dpaudit.running import entry_of, mechanism_of
-from dpaudit.validation import check_choice, check_open_unit
+from dpaudit.result.model import Result, StoppedBy
 
 ENTRIES = pytest.StashKey[list[Entry]]()
 REGRESSIONS = pytest.StashKey[list[str]]()

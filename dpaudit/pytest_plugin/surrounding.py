@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
-from dpaudit.engine import surroundings
+from dpaudit.engine import session as surroundings
 
 if TYPE_CHECKING:
     import pytest

@@ -19,8 +19,8 @@ def check_reports(paths: Mapping[str, Path | None]) -> None:
 
     ``paths`` may name other files too that will be written beside the reports, such as the results themselves.
     """
+    from dpaudit._util.files import check_writable
     from dpaudit.errors import InvalidArgument
-    from dpaudit.report.document import check_writable
 
     taken: dict[Path, str] = {}
     for kind, path in paths.items():
@@ -38,7 +38,7 @@ def check_reports(paths: Mapping[str, Path | None]) -> None:
 
 def write_reports(document: Document, paths: Mapping[str, Path | None]) -> Iterator[Path]:
     """Write each report that a path is given for, whole or not at all, and yield the paths."""
-    from dpaudit.report.document import write_whole
+    from dpaudit._util.files import write_whole
 
     for kind in KINDS:
         path = paths.get(kind)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dpaudit.claims import Verdict
-from dpaudit.engine.result import Result
 from dpaudit.errors import InvalidArgument
+from dpaudit.result.model import Result
 
 FORMAT = 1
 OK, FAILED, USAGE, UNDECIDED = 0, 1, 2, 3
@@ -154,50 +151,6 @@ def read_document(path: Path) -> Document:
     except (OSError, UnicodeDecodeError) as error:
         raise InvalidArgument(f"{str(path)!r} cannot be read: {error}.") from None
     return Document.from_json(text, origin=str(path))
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Write a file so that at any moment there is the old one or the new one, never half of one."""
-    try:
-        if path.exists() and not path.is_file() and not path.is_dir():  # /dev/stdout, a pipe: nothing to replace
-            path.write_text(text, encoding="utf-8")
-        else:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            _write_beside(path, text)
-    except OSError as error:
-        raise InvalidArgument(f"{str(path)!r} cannot be written: {error.strerror or error}.") from None
-
-
-def check_writable(path: Path) -> None:
-    """Raise what :func:`write_whole` would, as far as that can be known without writing the file."""
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, "it is a folder")
-        if path.exists() and not path.is_file():  # /dev/stdout, a pipe
-            return
-        folder = path.absolute().parent
-        while not folder.exists():
-            folder = folder.parent
-        # Permissions alone do not tell: the system may be mounted read-only, or be full.
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        raise InvalidArgument(f"{str(path)!r} cannot be written: {error.strerror or error}.") from None
-
-
-def _write_beside(path: Path, text: str) -> None:
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:40]}.")
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
 
 
 def sorted_entries(entries: Sequence[Entry]) -> tuple[Entry, ...]:

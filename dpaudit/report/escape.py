@@ -10,8 +10,8 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import replace
 
-from dpaudit.engine.result import Result, Witness
 from dpaudit.report.document import Document, Entry
+from dpaudit.result.model import Result, Witness
 
 # Control, surrogate, unassigned (with the code points that XML forbids) and line or paragraph separators.
 _HIDDEN = ("Cc", "Cs", "Cn", "Zl", "Zp")

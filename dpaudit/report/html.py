@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from dpaudit.engine.text import STOPPED, detectable_note, detectable_rows, shown
 from dpaudit.errors import MissingDependency
 from dpaudit.report.document import Document, Entry
 from dpaudit.report.escape import clean
@@ -24,6 +23,7 @@ from dpaudit.report.words import (
     outcome,
     verdict_in_words,
 )
+from dpaudit.result.text import STOPPED, detectable_note, detectable_rows, shown
 
 MOST_WITH_PICTURES = 100  # audits; drawing takes a fraction of a second each, and the page has to stay readable
 SHOWN_OPEN = 3  # a page of so few audits has nothing folded away

@@ -11,11 +11,11 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from dpaudit.claims import Verdict
-from dpaudit.engine.text import render as story
-from dpaudit.engine.text import shown
 from dpaudit.report.document import Document, Entry
 from dpaudit.report.escape import clean
 from dpaudit.report.words import needs_attention, outcome
+from dpaudit.result.text import render as story
+from dpaudit.result.text import shown
 
 
 def render(document: Document) -> str:

@@ -13,13 +13,13 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from dpaudit.claims import Verdict
-from dpaudit.engine.result import Result
-from dpaudit.engine.text import STOPPED, detectable_in_words, shown
 from dpaudit.errors import InvalidArgument
 from dpaudit.report.document import Document, Entry
 from dpaudit.report.escape import clean
 from dpaudit.report.terminal import totals
 from dpaudit.report.words import by_urgency, needs_attention, outcome, verdict_in_words
+from dpaudit.result.model import Result
+from dpaudit.result.text import STOPPED, detectable_in_words, shown
 
 LARGEST_SUMMARY = 1_000_000  # bytes; GitHub refuses a step summary above 1 MiB
 LARGEST_DATA = 4_000  # characters of one data set
@@ -95,7 +95,7 @@ def _story(entry: Entry) -> list[str]:
             lines += ["", f"{what} is defined at {code(f'{path}:{number}')}."]
     witness = result.witness
     if witness is not None:
-        ratio = "infinite" if math.isinf(witness.epsilon) else f"{witness.epsilon:.3f}"
+        ratio = "infinite" if math.isinf(witness.observed_log_ratio) else f"{witness.observed_log_ratio:.3f}"
         unconfirmed = "" if witness.confirmed else ", not confirmed on fresh outputs"
         pair = "The smallest pair found" if witness.shrunk else "The pair"
         lines += ["", f"{pair}{unconfirmed}:", "", *block(_pair(witness.data, witness.neighbour), "python")]

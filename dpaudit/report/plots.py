@@ -41,11 +41,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.claims import PureDP, Verdict
-from dpaudit.engine.family import claimed_epsilon
-from dpaudit.engine.result import Frequency, Result
+from dpaudit.claims import PureDP, Verdict, claimed_epsilon
 from dpaudit.report.escape import one_line
 from dpaudit.report.svg import COLOURS, LABELLED, WIDE, draw_svg
+from dpaudit.result.model import Frequency, Result
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -87,11 +86,11 @@ def pictures(result: Result, *, prefix: str = "") -> tuple[Picture, ...]:
 def evidence(result: Result, prefix: str = "") -> Picture | None:
     """Evidence against the claim over the samples, with the threshold at which the claim is refuted."""
     drawable = [(n, w) for n, w in result.trajectory if 0 <= n <= LARGEST_SHOWN and abs(w) <= LARGEST_SHOWN]
-    if not drawable or not abs(result.threshold) <= LARGEST_SHOWN:
+    if not drawable or not abs(result.log_threshold) <= LARGEST_SHOWN:
         return None
     seen = np.array(drawable, dtype=np.float64)
     samples, tens = _thinned(seen[:, 0], seen[:, 1] / math.log(10.0))
-    threshold = result.threshold / math.log(10.0)
+    threshold = result.log_threshold / math.log(10.0)
 
     def draw(axes: Axes) -> None:
         axes.plot([0.0, *samples], [0.0, *tens], color=COLOURS["data"], label="evidence")

@@ -17,11 +17,11 @@ from urllib.parse import quote
 
 from dpaudit import __version__
 from dpaudit.claims import Verdict
-from dpaudit.engine.result import claim_to_dict
-from dpaudit.engine.text import shown
 from dpaudit.report.document import Document, Entry
 from dpaudit.report.escape import clean
 from dpaudit.report.words import claim_in_words, needs_attention, outcome, verdict_in_words
+from dpaudit.result.model import claim_to_dict
+from dpaudit.result.text import shown
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import IO
 
 from dpaudit.claims import Verdict
-from dpaudit.engine.text import headline, render
 from dpaudit.report.document import Document, Entry
 from dpaudit.report.escape import clean_entry
+from dpaudit.result.text import headline, render
 
 COLOURS = {Verdict.VIOLATION: "31", Verdict.NO_VIOLATION_FOUND: "32", Verdict.INCONCLUSIVE: "33"}
 

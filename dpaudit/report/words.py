@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, Relation, RenyiDP, Verdict, ZeroConcentratedDP
-from dpaudit.engine.result import Result
 from dpaudit.report.document import Document, Entry
+from dpaudit.result.model import Result
 
 RELATIONS = {
     Relation.SUBSTITUTE: "one row replaced; the number of rows is public",
@@ -30,7 +30,7 @@ def claim_in_words(claim: Claim) -> str:
             return f"No set of outputs is more than {_factor(claim.epsilon)} as likely on one data set as on a neighbouring one."
         case ApproxDP():
             return (
-                f"No set of outputs is more than {_factor(claim.epsilon)} as likely, plus {claim.claimed_delta:g}, on one data "
+                f"No set of outputs is more than {_factor(claim.epsilon)} as likely, plus {claim.delta_claimed:g}, on one data "
                 "set as on a neighbouring one."
             )
         case GaussianDP():

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit import exact
+from dpaudit._util.validation import check_count, check_open_unit, check_positive
 from dpaudit.claims import ApproxDP, Relation
-from dpaudit.validation import check_count, check_open_unit, check_positive
 from mechanisms._common import Floats, answer_of, answers_of, check_draw
 from mechanisms.bounded_density import noise_law
 from mechanisms.bounded_noise import add_noise, calibrate_radius, composed_delta, composed_epsilon, release_law

@@ -54,7 +54,7 @@ def equal_rows() -> Neighbours:
 
 
 def close_rows() -> Neighbours:
-    """Rows close together, of which the first moves to the other end: inverse sensitivity at its worst (theory R18)."""
+    """Rows close together, of which the first moves to the other end: inverse sensitivity at its worst (docs/theory.md R18)."""
     close = [0.001, 0.003, 0.005, 0.007, 0.009]
     return neighbours.fixed([(close, [1.0, *close[1:]])], relation=Relation.SUBSTITUTE)
 

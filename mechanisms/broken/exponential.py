@@ -18,7 +18,7 @@ def farthest_film(data: Any, film: float) -> float:
 def printed_film_recommendation(
     epsilon: float = 1.0, films: tuple[float, ...] = (1.5, 3.0, 5.0, 9.0), low: float = 0.0, high: float = 10.0
 ) -> FilmRecommendation:
-    """The notes' film example as printed: it recommends the film farthest from everything liked (theory R20).
+    """The notes' film example as printed: it recommends the film farthest from everything liked (docs/theory.md R20).
 
     The bug is in the utility, not in the privacy: its sensitivity is the same, and the mechanism keeps its claim.
 

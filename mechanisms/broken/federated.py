@@ -11,10 +11,10 @@ from numpy.typing import ArrayLike
 from scipy.special import log_ndtr, ndtri_exp
 
 from dpaudit import exact
+from dpaudit._util.validation import check_count, check_positive
 from dpaudit.claims import ApproxDP, GaussianDP, Relation, gaussian_delta
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import Raised
-from dpaudit.validation import check_count, check_positive
 from mechanisms._common import Floats, check_draw, gaussian_epsilon, whole_numbers
 from mechanisms.federated import (
     AdaptiveRound,

@@ -61,7 +61,7 @@ class NotesGaussian:
     """The Gaussian sampler printed in the notes: ``mu + rho erfinv(2u - 1)`` for a noise of variance ``rho^2``.
 
     Since ``F(x) = (1 + erf((x - mu)/(rho sqrt 2)))/2``, the root of 2 is missing and the variance is ``rho^2/2``
-    (theory R19). The slack of the classical calibration hides it for some parameters: at (0.5, 1e-5) the true delta is
+    (docs/theory.md R19). The slack of the classical calibration hides it for some parameters: at (0.5, 1e-5) the true delta is
     1.465e-5, at (0.1, 1e-5) it is 2.4e-6.
 
     >>> sampler = NotesGaussian(0.5, 1e-5)
@@ -120,7 +120,7 @@ class NotesGaussian:
 def printed_cdf(x: float) -> float:
     """The standard normal's distribution function as the notes print it, with ``erf`` defined without ``2/sqrt(pi)``.
 
-    ``(1 + integral_0^x exp(-t^2) dt) / 2`` runs from 0.0569 to 0.9431 and so is none (theory R19).
+    ``(1 + integral_0^x exp(-t^2) dt) / 2`` runs from 0.0569 to 0.9431 and so is none (docs/theory.md R19).
 
     >>> [round(printed_cdf(x), 10) for x in (-math.inf, 0.0, math.inf)]
     [0.0568865373, 0.5, 0.9431134627]

@@ -7,7 +7,7 @@ from mechanisms.histogram_method import AS_IN_SLIDES, AS_PRINTED, HistogramMetho
 
 
 def printed_histogram_method(epsilon: float, low: float, high: float, steps: int) -> HistogramMethod:
-    """The report's pseudo-code, literally, with its four bugs in the outputs (theory R6).
+    """The report's pseudo-code, literally, with its four bugs in the outputs (docs/theory.md R6).
 
     No offset by ``low``, queries never cleared (a value above ``high`` comes out), the left edge of the bin whose right
     edge was tested, and -1 read as a value below the range. None of them touches the privacy: the calls are still
@@ -22,6 +22,6 @@ def slides_histogram_method(
     """The slides' pseudo-code: ``steps = 1.5 n / log n`` of the rows at hand.
 
     Under addition and removal the outputs for n and n + 1 rows are multiples of different widths, so one output tells
-    the number of rows: epsilon is infinite (theory R5). Where the number of rows is public it keeps its claim.
+    the number of rows: epsilon is infinite (docs/theory.md R5). Where the number of rows is public it keeps its claim.
     """
     return HistogramMethod(epsilon, low, high, relation=relation, bugs=AS_IN_SLIDES)

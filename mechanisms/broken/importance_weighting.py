@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from dpaudit import exact
+from dpaudit._util.validation import check_positive
 from dpaudit.claims import PureDP, Relation
-from dpaudit.validation import check_positive
 from mechanisms._common import Floats, check_draw
 from mechanisms.importance_weighting import ImportanceWeighting, SphericalLaplace, features
 

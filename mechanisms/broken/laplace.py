@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpaudit import exact
+from dpaudit._util.validation import array_within, check_interval, check_open_unit, check_positive
 from dpaudit.claims import PureDP, Relation
-from dpaudit.validation import array_within, check_interval, check_open_unit, check_positive
 from mechanisms._common import Floats, Query, answer_of, answers_of, check_draw
 from mechanisms.laplace import LaplaceMechanism, add_laplace, laplace_law
 
@@ -103,7 +103,7 @@ class OccasionallyRaw:
 class SensitivityFromData:
     """The mean of numbers in [low, high], with noise for the range that the data happen to have: epsilon is infinite.
 
-    The notes define the sensitivity as a maximum over pairs of D; read as the data at hand (theory R19c) it is zero on
+    The notes define the sensitivity as a maximum over pairs of D; read as the data at hand (docs/theory.md R19c) it is zero on
     equal rows, which are then released raw, and elsewhere the scale itself tells the data apart.
     """
 

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from dpaudit import exact
+from dpaudit._util.validation import check_choice, check_positive
 from dpaudit.claims import PureDP, Relation
 from dpaudit.exact.form import Continuous, Form, Tail
-from dpaudit.validation import check_choice, check_positive
 from mechanisms._common import Floats, answers_of, check_draw, chunks
 from mechanisms._quadrature import log_laplace_cdf, log_laplace_density
 from mechanisms.noisy_max import noisy

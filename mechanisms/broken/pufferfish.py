@@ -9,9 +9,9 @@ from typing import ClassVar
 import numpy as np
 
 from dpaudit import exact
+from dpaudit._util.validation import check_positive, shorten
 from dpaudit.claims import ApproxDP, PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import check_positive, shorten
 from mechanisms._common import Floats, check_draw
 from mechanisms.pufferfish import (
     Drawable,

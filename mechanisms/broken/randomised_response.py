@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit import exact
+from dpaudit._util.validation import array_within, check_count, check_interval, check_positive
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.validation import array_within, check_count, check_interval, check_positive
 from mechanisms._common import Floats, check_draw
 from mechanisms.randomised_response import RandomisedResponse, RangeResponse
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit.cli import main
+from dpaudit.cli.main import main
 
 HEAD = """import dpaudit
 

@@ -15,7 +15,7 @@ import dpaudit
 from dpaudit import ApproxDP, Claim, GaussianDP, PureDP, Relation, RenyiDP, ZeroConcentratedDP, neighbours
 from dpaudit import batched as many
 from dpaudit import per_release as single
-from dpaudit.engine.workers import Workers
+from dpaudit.engine.sampling.processes import Workers
 from mechanisms import registry
 from mechanisms.floating_point import zero_and_one
 from mechanisms.laplace import LaplaceMechanism
@@ -109,7 +109,7 @@ NUMBERS = [
 CLAIMS = [
     audit("approximate kept", many(audited.count_laplace), ApproxDP(1.0, 0.05), ONE_ROW, samples=60_000),
     audit("approximate broken", many(audited.count_narrow_gaussian), ApproxDP(1.0, 0.01), ONE_ROW),
-    audit("gaussian kept", many(audited.count_gaussian), GaussianDP(1.0), ONE_ROW, samples=60_000, power=3.0),
+    audit("gaussian kept", many(audited.count_gaussian), GaussianDP(1.0), ONE_ROW, samples=60_000, detect_factor=3.0),
     audit("gaussian broken", many(audited.count_narrow_gaussian), GaussianDP(1.0), ONE_ROW),
     audit("concentrated kept", many(audited.count_gaussian), ZeroConcentratedDP(0.5), ONE_ROW, samples=20_000),
     audit("concentrated broken", many(audited.count_narrow_gaussian), ZeroConcentratedDP(0.5), ONE_ROW),
@@ -252,7 +252,7 @@ REGISTERED = [
 ]
 MEMBERSHIP = [
     scores("scores broken", PureDP(0.5), shift=3.0),
-    scores("scores kept", GaussianDP(1.0), shift=0.5, runs=2000, power=6.0),
+    scores("scores kept", GaussianDP(1.0), shift=0.5, runs=2000, detect_factor=6.0),
     scores("scores inconclusive", ApproxDP(1.0, 1e-5), shift=1.0, runs=50, seed=5),
     one_run("one run broken", ApproxDP(1.0, 1e-5), noise=0.4),
     one_run("one run inconclusive", PureDP(4.0), noise=1.0, guesses=[100, 200]),

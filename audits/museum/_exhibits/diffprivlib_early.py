@@ -35,7 +35,7 @@ VALUE, BITS = (
     Audit(
         name=f"diffprivlib-early-laplace-{channel}",
         mechanism=laplace,
-        made=True,
+        mechanism_is_factory=True,
         claim=PureDP(1.0, Relation.ANSWERS),
         neighbours=neighbours.fixed([(0.0, 1.0)], relation=Relation.ANSWERS),
         options={"samples": 30_000, "channel": channel},
@@ -46,7 +46,7 @@ VALUE, BITS = (
 WISHART = Audit(
     name="diffprivlib-early-wishart",
     mechanism=wishart,
-    made=True,
+    mechanism_is_factory=True,
     claim=PureDP(1.0, Relation.SUBSTITUTE),
     neighbours=neighbours.substitute(st.floats(-1.0, 1.0), max_size=3),
     options={"samples": 30_000},

@@ -18,7 +18,7 @@ VALUE, BITS = (
     Audit(
         name=f"diffprivlib-laplace-{channel}",
         mechanism=make,
-        made=True,
+        mechanism_is_factory=True,
         claim=PureDP(1.0, Relation.ANSWERS),
         neighbours=neighbours.fixed([(0.0, 1.0)], relation=Relation.ANSWERS),
         options={"samples": 30_000, "channel": channel},

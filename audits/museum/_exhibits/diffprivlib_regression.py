@@ -35,7 +35,7 @@ ONE_SIDED, SYMMETRIC = (
     Audit(
         name=f"diffprivlib-regression-{name}",
         mechanism=functools.partial(fit, lower),
-        made=True,
+        mechanism_is_factory=True,
         claim=PureDP(1.0, Relation.SUBSTITUTE),
         neighbours=neighbours.substitute(st.tuples(st.floats(0.25, 1.0), st.floats(0.0, 1.0)), max_size=3),
         options={"samples": 30_000, "shrink": False},

@@ -18,7 +18,7 @@ def define(channel: str, expect: Verdict) -> Audit:
     return Audit(
         name=f"opendp-base-laplace-{channel}",
         mechanism=make,
-        made=True,
+        mechanism_is_factory=True,
         claim=PureDP(1.0, Relation.ANSWERS),
         neighbours=neighbours.fixed([(0.0, 1.0)], relation=Relation.ANSWERS),
         options={"samples": 30_000, "channel": channel},

@@ -31,7 +31,7 @@ def define(expect: Verdict) -> Audit:
     return Audit(
         name="opendp-randomized-response-bitvec",
         mechanism=make,
-        made=True,
+        mechanism_is_factory=True,
         claim=PureDP(EPSILON, Relation.SUBSTITUTE),
         neighbours=neighbours.fixed(
             [(bytes([1 << bit]), bytes([0])) for bit in range(8)], relation=Relation.SUBSTITUTE

@@ -25,7 +25,7 @@ def define(expect: Verdict) -> Audit:
     return Audit(
         name="opendp-randomized-response",
         mechanism=make,
-        made=True,
+        mechanism_is_factory=True,
         claim=PureDP(EPSILON, Relation.SUBSTITUTE),
         neighbours=neighbours.fixed([(True, False)], relation=Relation.SUBSTITUTE),
         options={"samples": 50_000},

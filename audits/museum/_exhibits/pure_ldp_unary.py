@@ -21,7 +21,7 @@ def define(expect: Verdict) -> list[Audit]:
         Audit(
             name=f"pure-ldp-unary-{name}",
             mechanism=functools.partial(make, optimised=optimised),
-            made=True,
+            mechanism_is_factory=True,
             claim=PureDP(1.0, Relation.SUBSTITUTE),
             neighbours=neighbours.fixed([(0, 1), (1, 3)], relation=Relation.SUBSTITUTE),
             options={"samples": 100_000},

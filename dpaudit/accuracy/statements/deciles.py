@@ -13,7 +13,7 @@ from dpaudit.accuracy.certified import HistogramSetting
 from dpaudit.accuracy.data_law import NORMAL, UNIFORM, DataLaw
 from dpaudit.accuracy.order_statistics import below, decile, rank
 from dpaudit.accuracy.regions import Axis, Range
-from dpaudit.accuracy.theorem import Effort, Form, Theorem
+from dpaudit.accuracy.theorem import Effort, Theorem, TheoremForm
 from dpaudit.accuracy.truths import approximate_probability, histogram_probability
 
 _DECILES = list(range(1, 10))
@@ -57,8 +57,8 @@ def _empirical_decile(name: str, law: DataLaw, theorem: str, gammas: Range) -> T
     region: dict[str, Axis] = {"n": Range(1, 2000), "i": _DECILES, "gamma": gammas}
     small: dict[str, Axis] = {"n": Range(1, 100), "i": _DECILES, "gamma": Range(0.0001, gammas.high)}
 
-    def form(variant: Variant, expected: Status, where: Mapping[str, Axis], note: str) -> Form:
-        return Form(
+    def form(variant: Variant, expected: Status, where: Mapping[str, Axis], note: str) -> TheoremForm:
+        return TheoremForm(
             variant=variant,
             bound=_lemma_bound(variant, law, theorem),
             truth=_lemma_truth(law),
@@ -112,8 +112,8 @@ def _flank_truth(law: DataLaw) -> Callable[..., Truth]:
 def _flank_counts(name: str, law: DataLaw, theorem: str, gammas: Range) -> Theorem:
     region: dict[str, Axis] = {"n": Range(50, 1500), "i": _DECILES, "gamma": gammas, "alpha": Range(1, 40)}
 
-    def form(variant: Variant, expected: Status, note: str) -> Form:
-        return Form(
+    def form(variant: Variant, expected: Status, note: str) -> TheoremForm:
+        return TheoremForm(
             variant=variant,
             bound=_flank_bound(variant, law, theorem),
             truth=_flank_truth(law),
@@ -170,7 +170,7 @@ def _within_truth(variant: Variant, law: DataLaw) -> Callable[..., Truth]:
 
 
 def _hopeless(variant: Variant, law: DataLaw) -> Callable[[Mapping[str, Any]], bool]:
-    """Skip the exact law where counts without sampling error keep the bound by a wide margin."""
+    """Return a cheap test that skips the exact law if the bound holds by a wide margin at the mean counts."""
 
     def hopeless(point: Mapping[str, Any]) -> bool:
         bound = _within_bound(variant, law)(**point)
@@ -190,8 +190,8 @@ def _histogram(
     coarse: Mapping[str, Axis],
     fine: Mapping[str, Axis],
 ) -> Theorem:
-    def form(variant: Variant, expected: Status, where: Mapping[str, Axis], note: str, **options: Any) -> Form:
-        return Form(
+    def form(variant: Variant, expected: Status, where: Mapping[str, Axis], note: str, **options: Any) -> TheoremForm:
+        return TheoremForm(
             variant=variant,
             bound=_within_bound(variant, law),
             truth=_within_truth(variant, law),
@@ -255,7 +255,7 @@ def _normal_decile_bound(*, i: int) -> Bound:
 
 
 def _normal_decile_truth(bound: Bound, effort: Effort, *, i: int) -> Truth:
-    """Bisection of the distribution function, which does not know the closed form."""
+    """Bisection of the distribution function, independent of the closed form."""
     del bound, effort
     by_bisection = DataLaw("normal", NORMAL.cdf, NORMAL.low, NORMAL.high)
     return Truth.exact(by_bisection.quantile(decile(i)))
@@ -303,7 +303,7 @@ THEOREMS = (
         statement="d_i = sqrt(2) erfinv(0.2 i - 1).",
         parameters={"i": ("i", 1)},
         forms=(
-            Form(
+            TheoremForm(
                 variant=Variant.PRINTED,
                 bound=_normal_decile_bound,
                 truth=_normal_decile_truth,

@@ -1,4 +1,4 @@
-"""Inverse sensitivity: bounds where the slides leave the page empty, and the lower bound for all private mechanisms."""
+"""Inverse sensitivity: derived accuracy bounds, and the lower bound for all private mechanisms."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dpaudit.accuracy.bound import Bound, Sense, Status, Truth, Variant
 from dpaudit.accuracy.conditions import Real
 from dpaudit.accuracy.order_statistics import decile, rank
 from dpaudit.accuracy.regions import Range
-from dpaudit.accuracy.theorem import Effort, Form, Theorem
+from dpaudit.accuracy.theorem import Effort, Theorem, TheoremForm
 from dpaudit.accuracy.truths import inverse_sensitivity_mean_error
 from dpaudit.exact.inverse_sensitivity import mean_absolute_error, quantile_law, quantile_segments
 
@@ -17,7 +17,7 @@ _DECILES = list(range(1, 10))
 
 
 def _records(n: int, power: float) -> Real:
-    """Fixed records ((j - 1/2)/n)^power: even at power 1, crowded at 0 for larger ones."""
+    """Fixed records ((j - 1/2)/n)^power: evenly spaced for power 1, concentrated near 0 for larger powers."""
     return ((np.arange(n) + 0.5) / n) ** power
 
 
@@ -101,7 +101,7 @@ THEOREMS = (
             "power": ("scale", 1.0),
         },
         forms=(
-            Form(
+            TheoremForm(
                 variant=Variant.DERIVED,
                 bound=_tail_bound,
                 truth=_tail_truth,
@@ -128,7 +128,7 @@ THEOREMS = (
         ),
         parameters={"n": ("n", 1000), "i": ("i", 5), "epsilon": ("epsilon", 1 / 9)},
         forms=(
-            Form(
+            TheoremForm(
                 variant=Variant.DERIVED,
                 bound=_mean_bound,
                 truth=_mean_truth,
@@ -154,7 +154,7 @@ THEOREMS = (
             "power": ("scale", 1.0),
         },
         forms=(
-            Form(
+            TheoremForm(
                 variant=Variant.DERIVED,
                 bound=_two_point_bound,
                 truth=_two_point_truth,

@@ -1,4 +1,4 @@
-"""Randomised response and noise: what the lecture notes, the notes and the slides say of them, and what follows."""
+"""Randomised response and noise: statements of the lecture notes, the notes and the slides, and corrections."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dpaudit.accuracy.bound import Bound, Sense, Status, Truth, Variant
 from dpaudit.accuracy.conditions import Real
 from dpaudit.accuracy.regions import Axis, Range
 from dpaudit.accuracy.sequential import estimate_mean
-from dpaudit.accuracy.theorem import Effort, Form, Theorem
+from dpaudit.accuracy.theorem import Effort, Theorem, TheoremForm
 
 _DECILES = list(range(1, 10))
 
@@ -170,8 +170,8 @@ def _form(
     note: str,
     *,
     monte_carlo: bool = False,
-) -> Form:
-    return Form(
+) -> TheoremForm:
+    return TheoremForm(
         variant=variant,
         bound=bound,
         truth=truth,

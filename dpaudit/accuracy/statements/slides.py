@@ -12,7 +12,7 @@ from dpaudit.accuracy.bound import Bound, Sense, Status, Truth, Variant
 from dpaudit.accuracy.certified import HistogramSetting
 from dpaudit.accuracy.order_statistics import below, decile
 from dpaudit.accuracy.regions import Axis, Range
-from dpaudit.accuracy.theorem import Effort, Form, Theorem
+from dpaudit.accuracy.theorem import Effort, Theorem, TheoremForm
 from dpaudit.accuracy.truths import histogram_mean_error
 
 _DECILES = list(range(1, 10))
@@ -23,7 +23,7 @@ _SMALL: dict[str, Axis] = {
     "epsilon": [0.5, 5.0, 20.0, 100.0, 400.0],
     "beta": Range(0.001, 0.3),
 }
-# Where alpha <= n/10 and the forgotten factor 9 shows: noise of scale 36/epsilon against n records.
+# Here alpha <= n/10, and the missing factor 9 matters: noise of scale 36/epsilon for n records.
 _HUGE: dict[str, Axis] = {"n": [10**11, 10**12], "i": _DECILES, "epsilon": Range(2e-9, 5e-8)}
 
 
@@ -60,11 +60,11 @@ def _corrected(variant: Variant, *, closed: bool) -> Callable[..., Bound]:
 
 def _form(
     variant: Variant, bound: Callable[..., Bound], expected: Status, region: Mapping[str, Axis], note: str
-) -> Form:
-    return Form(variant=variant, bound=bound, truth=_truth, expected=expected, region=region, note=note)
+) -> TheoremForm:
+    return TheoremForm(variant=variant, bound=bound, truth=_truth, expected=expected, region=region, note=note)
 
 
-def _corrected_forms(*, closed: bool, region: Mapping[str, Axis], note: str) -> tuple[Form, Form]:
+def _corrected_forms(*, closed: bool, region: Mapping[str, Axis], note: str) -> tuple[TheoremForm, TheoremForm]:
     return (
         _form(
             Variant.CORRECTED_72,
@@ -117,7 +117,7 @@ THEOREMS = (
         statement="X_(k) of n uniform records has the law Beta(k, n - k + 1): P(X_(k) <= x) = I_x(k, n - k + 1).",
         parameters={"n": ("n", 100), "rank": ("rank", 50), "p": ("p", 0.5)},
         forms=(
-            Form(
+            TheoremForm(
                 variant=Variant.PRINTED,
                 bound=_beta_law_bound,
                 truth=_beta_law_truth,

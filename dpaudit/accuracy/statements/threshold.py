@@ -13,7 +13,7 @@ from dpaudit.accuracy.bound import Bound, Sense, Status, Truth, Variant
 from dpaudit.accuracy.conditions import Real
 from dpaudit.accuracy.deciles import DECILES, histogram_alpha
 from dpaudit.accuracy.regions import Axis, Range
-from dpaudit.accuracy.theorem import Effort, Form, Theorem
+from dpaudit.accuracy.theorem import Effort, Theorem, TheoremForm
 
 _LEMMA = "report, lemma 2.2.1.1"
 _REGION: dict[str, Axis] = {
@@ -104,13 +104,13 @@ def _inside_bound(variant: Variant) -> Callable[..., Bound]:
 
 
 def _inside_truth(bound: Bound, effort: Effort, *, steps: int, beta: float, epsilon: float) -> Truth:
-    """All counts alpha below the threshold, noise of the epsilon/9 that the call has (theory R7)."""
+    """All counts alpha below the threshold, noise of the epsilon/9 that the call has (docs/theory.md R7)."""
     del effort, beta
     return Truth.exact(at.all_below_error(steps, bound.terms["alpha"], epsilon / DECILES))
 
 
-def _lemma_form(variant: Variant, note: str) -> Form:
-    return Form(
+def _lemma_form(variant: Variant, note: str) -> TheoremForm:
+    return TheoremForm(
         variant=variant,
         bound=_error_bound(variant),
         truth=_error_truth(variant),
@@ -120,8 +120,8 @@ def _lemma_form(variant: Variant, note: str) -> Form:
     )
 
 
-def _inside_form(variant: Variant, expected: Status, note: str) -> Form:
-    return Form(
+def _inside_form(variant: Variant, expected: Status, note: str) -> TheoremForm:
+    return TheoremForm(
         variant=variant,
         bound=_inside_bound(variant),
         truth=_inside_truth,
@@ -148,7 +148,7 @@ THEOREMS = (
             "offsets": ("", (-1.0,)),
         },
         forms=(
-            Form(
+            TheoremForm(
                 variant=Variant.LITERAL,
                 bound=_literal_bound,
                 truth=_literal_truth,

@@ -1,0 +1,1 @@
+"""Helpers that every part of the package uses: validation, values as text, intervals, files, Hypothesis."""

@@ -1,0 +1,248 @@
+"""A journal of each run: JSON lines in ``.dpaudit/``, so that a run that was killed can be taken up again.
+
+Every line stands for itself and is handed to the operating system in one piece as soon as there is something to say, so
+that of a process killed at any moment at most the last line is torn. A finished audit is taken over by ``--resume`` only if
+its key is the same: a digest of the mechanism, the sources of the project, the package versions, the claim, the neighbours,
+the options and the seed. An audit that was under way starts again from its seed, which for a reproducible mechanism gives
+the same result, and otherwise a valid one.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import re
+import secrets
+import sys
+import types
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpaudit._util.values import fingerprint, is_frame, is_series
+from dpaudit.neighbours import Neighbours
+from dpaudit.result.model import claim_to_dict, versions
+
+if TYPE_CHECKING:
+    from dpaudit.engine.audit import Audit
+
+FOLDER = ".dpaudit"
+FORMAT = 1
+KEPT = 10  # journals of earlier runs that are left for reading
+SAME_RESULT = ("executor", "progress", "on_event")  # options that change how an audit runs, not what it finds
+DEEPEST = 8
+
+
+@dataclass
+class Journal:
+    """What is written while a run goes on, and what an earlier one left."""
+
+    path: Path | None  # None: there is nowhere to write
+    earlier: Mapping[str, Any] = field(default_factory=dict)  # entries as plain data, by key
+
+    @classmethod
+    def start(cls, folder: Path, *, resume: bool, say: Callable[[str], None]) -> Journal:
+        """Begin a journal in ``folder``; with ``resume``, offer what the newest one holds if its run did not end."""
+        earlier: dict[str, Any] = {}
+        if resume:
+            newest = max(folder.glob("run-*.jsonl"), default=None)
+            if newest is None:
+                say(f"Nothing to resume: there is no journal in {folder}.")
+            else:
+                earlier = _resumable(newest, say)
+        try:
+            return cls(_new_file(folder), earlier)
+        except OSError as error:
+            say(f"No journal is kept ({error.strerror or error}: {folder}); this run cannot be resumed.")
+            return cls(None, earlier)
+
+    def began(self, key: str, name: str) -> None:
+        """An audit begins."""
+        self._write({"kind": "began", "key": key, "name": name})
+
+    def round(self, key: str, samples: int, log_wealth: float) -> None:
+        """A round of an audit was settled."""
+        self._write({"kind": "round", "key": key, "samples": int(samples), "log_wealth": round(float(log_wealth), 6)})
+
+    def finished(self, key: str, entry: Mapping[str, Any]) -> None:
+        """An audit ended with a result of its own: one that was interrupted did not."""
+        self._write({"kind": "result", "key": key, "entry": entry}, durable=True)
+
+    def end(self) -> None:
+        """The run is over; there is nothing left to resume."""
+        self._write({"kind": "end"}, durable=True)
+
+    def _write(self, record: Mapping[str, Any], *, durable: bool = False) -> None:
+        if self.path is None:
+            return
+        line = json.dumps(record, sort_keys=True, allow_nan=False) + "\n"
+        # Opened for every line: whoever writes beside us appends too, and the folder may be removed under our feet.
+        try:
+            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+            try:
+                os.write(handle, line.encode())
+                if durable:
+                    os.fsync(handle)
+            finally:
+                os.close(handle)
+        except OSError:
+            self.path = None
+
+
+def _new_file(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    ignore = folder / ".gitignore"
+    if not ignore.exists():
+        ignore.write_text("*\n", encoding="utf-8")
+    for old in sorted(folder.glob("run-*.jsonl"))[: -KEPT + 1]:
+        old.unlink(missing_ok=True)
+    path = folder / f"run-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{os.getpid()}.jsonl"
+    header = {"kind": "run", "format": FORMAT, "versions": versions()}
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
+    try:
+        os.write(handle, (json.dumps(header, sort_keys=True) + "\n").encode())
+    finally:
+        os.close(handle)
+    return path
+
+
+def _resumable(path: Path, say: Callable[[str], None]) -> dict[str, Any]:
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        say(f"{path} cannot be read ({error.strerror or error}); starting anew.")
+        return {}
+    records = list(read_lines(text, lambda message: say(f"{path}: {message}")))
+    if not records or records[0].get("kind") != "run" or records[0].get("format") != FORMAT:
+        say(f"{path} is not a journal of this version; starting anew.")
+        return {}
+    if any(record.get("kind") == "end" for record in records):
+        say("The last run went to its end; there is nothing to resume, so everything is run.")
+        return {}
+    return {
+        record["key"]: record.get("entry")
+        for record in records
+        if record.get("kind") == "result" and isinstance(record.get("key"), str)
+    }
+
+
+def read_lines(text: bytes, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
+    """The records of a journal; what is not a whole line of JSON is left out, and said."""
+    *whole, rest = text.split(b"\n")
+    for number, line in enumerate(whole, start=1):
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            record = None
+        if isinstance(record, dict):
+            yield record
+        else:
+            say(f"line {number} is damaged and ignored.")
+    if rest:
+        say("the last line is torn, as after a kill, and ignored.")
+
+
+def audit_key(audit: Audit, options: Mapping[str, Any], sources: str) -> str:
+    """The digest under which a result is kept. ``sources`` is that of the code, from :func:`sources_digest`."""
+    chosen = {**audit.options, **options}
+    try:
+        parts = {
+            "sources": sources,
+            "versions": versions(),
+            "name": audit.name,
+            "claim": claim_to_dict(audit.claim),
+            "mechanism": [describe(audit.mechanism), audit.mechanism_is_factory],
+            "neighbours": describe(audit.neighbours),
+            "expect": str(audit.expect),
+            "options": {name: describe(value) for name, value in chosen.items() if name not in SAME_RESULT},
+        }
+        text = json.dumps(parts, sort_keys=True, default=str)
+    except Exception:  # whatever a user's __repr__ raises: a key that nothing matches
+        text = secrets.token_hex(16)
+    return _digest(text.encode())
+
+
+def sources_digest(root: Path, modules: Iterable[types.ModuleType | None] | None = None) -> str:
+    """Digest of the code that results depend on: dpaudit itself, and every module loaded from the project at ``root``."""
+    package = Path(__file__).resolve().parent
+    files = set(package.rglob("*.py"))
+    top = root.resolve()
+    for module in list(sys.modules.values()) if modules is None else modules:
+        name = getattr(module, "__file__", None)
+        path = Path(name).resolve() if isinstance(name, str) else None
+        if path is None or path.suffix != ".py" or path.is_relative_to(package) or not path.is_relative_to(top):
+            continue
+        if not any(part == "site-packages" or part.startswith(".") for part in path.relative_to(top).parts):
+            files.add(path)
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(files):
+        try:
+            content = path.read_bytes()
+        except OSError:
+            content = b""
+        digest.update(f"{path}\0{len(content)}\0".encode() + content)
+    return digest.hexdigest()
+
+
+_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
+
+
+def describe(value: Any, depth: int = 0) -> Any:
+    """A mechanism, neighbours or option as plain data that is the same in another process, and differs where they do.
+
+    >>> def scaled(scale):
+    ...     return lambda data: scale * len(data)
+    >>> describe(scaled(1.0)) == describe(scaled(1.0)), describe(scaled(1.0)) == describe(scaled(2.0))
+    (True, False)
+    """
+    if value is None or isinstance(value, bool | int | float | str | bytes | complex):
+        return repr(value)
+    if depth > DEEPEST:
+        return f"deeper {type(value).__qualname__}"
+    inner = functools.partial(describe, depth=depth + 1)
+    if isinstance(value, types.FunctionType):
+        cells = [inner(cell.cell_contents) for cell in value.__closure__ or () if _filled(cell)]
+        defaults = [inner(value.__defaults__), inner(value.__kwdefaults__)]
+        return ["function", value.__module__, value.__qualname__, _code(value.__code__), defaults, cells]
+    if isinstance(value, types.MethodType):
+        return ["method", inner(value.__func__), inner(value.__self__)]
+    if isinstance(value, functools.partial):
+        return ["partial", inner(value.func), inner(value.args), inner(value.keywords)]
+    if isinstance(value, type | types.BuiltinFunctionType | types.ModuleType):
+        return [type(value).__name__, getattr(value, "__module__", ""), getattr(value, "__qualname__", value.__name__)]
+    if isinstance(value, Mapping):
+        return sorted(([inner(key), inner(entry)] for key, entry in value.items()), key=repr)
+    if isinstance(value, list | tuple):
+        return [type(value).__name__, [inner(entry) for entry in value]]
+    if isinstance(value, np.ndarray) or is_frame(value) or is_series(value):
+        return _digest(repr(fingerprint(value)).encode())
+    name = f"{type(value).__module__}.{type(value).__qualname__}"
+    if isinstance(value, Neighbours):
+        return [name, value.description, repr(value.relation), _ADDRESS.sub("", repr(value.strategy))]
+    if dataclasses.is_dataclass(value):
+        return [name, [[item.name, inner(getattr(value, item.name, None))] for item in dataclasses.fields(value)]]
+    return [name, _ADDRESS.sub("", repr(value)), inner(dict(getattr(value, "__dict__", {})))]
+
+
+def _filled(cell: types.CellType) -> bool:
+    try:
+        _ = cell.cell_contents
+    except ValueError:
+        return False
+    return True
+
+
+def _code(code: types.CodeType) -> str:
+    constants = [_code(item) if isinstance(item, types.CodeType) else repr(item) for item in code.co_consts]
+    return _digest(repr((code.co_code, code.co_names, code.co_varnames, constants)).encode())
+
+
+def _digest(text: bytes) -> str:
+    return hashlib.blake2b(text, digest_size=16).hexdigest()

@@ -1,0 +1,317 @@
+"""The command line. Each subcommand imports what it needs when it runs, so that ``dpaudit --help`` answers at once."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any, NoReturn
+
+from dpaudit import __version__
+from dpaudit.errors import DPAuditError
+
+OK, FAILED, USAGE, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
+EXIT_CODES = (
+    "exit codes: 0 nothing found and every expectation met; 1 violation, regression or unmet expectation; "
+    "2 usage, configuration or unreadable baseline; 3 inconclusive; 130 interrupted"
+)
+TARGET = "folder, file.py, file.py:name, pkg.mod or pkg.mod:name"
+ROOMS = {
+    "accuracy": "accuracy theorems: list, show, verify, compare",
+    "anonymity": "k-anonymity, l-diversity, t-closeness of a table",
+}
+_CHOICES = re.compile(r"invalid choice: '?(.*?)'? \(choose from (.*)\)$", re.DOTALL)
+
+
+class Parser(argparse.ArgumentParser):
+    """An argument parser whose errors suggest what was meant. Options are never abbreviated: scripts would break."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**{"allow_abbrev": False, **options})
+
+    def error(self, message: str) -> NoReturn:
+        """Print one line and how to get help, and leave with 2."""
+        from dpaudit._util.validation import did_you_mean
+
+        choices = _CHOICES.search(message)
+        if choices is not None:
+            message += did_you_mean(choices[1], [word.strip(" '\"") for word in choices[2].split(",")])
+        elif message.startswith("unrecognized arguments: "):
+            word = message.removeprefix("unrecognized arguments: ").split(" ")[0].partition("=")[0]
+            if word.startswith("-"):
+                message += "." + did_you_mean(word, self._option_string_actions)
+        self.exit(USAGE, f"{self.prog}: {message}\nTry '{self.prog} --help'.\n")
+
+
+def build_parser() -> tuple[Parser, dict[str, Parser]]:
+    """The whole grammar of the command line: its parser, and those of the subcommands."""
+    parser = Parser(
+        prog="dpaudit",
+        description="Find out whether code that claims to be differentially private really is.",
+        epilog=EXIT_CODES,
+    )
+    parser.add_argument("--version", action="version", version=f"dpaudit {__version__}")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
+    known: dict[str, Parser] = {}
+
+    run = known["run"] = commands.add_parser(
+        "run", help="run audits from files, folders or modules", description="Run audits.", epilog=EXIT_CODES
+    )
+    run.add_argument("targets", nargs="*", metavar="TARGET", help=f"{TARGET} (default: as configured, or audits/)")
+    _options(run)
+    _reports(run)
+    run.add_argument("--select", action="append", metavar="NAME", help="only audits whose name contains this")
+    run.add_argument("-j", "--jobs", type=int, metavar="N", help="audits side by side, in so many processes")
+    run.add_argument("--max-audits", type=_count, metavar="N", help="each audit gets alpha / N (default 1000)")
+    run.add_argument("--baseline", type=Path, metavar="FILE", help="compare with this baseline")
+    run.add_argument("--save-baseline", type=Path, metavar="FILE", help="write a baseline")
+    run.add_argument("--resume", action="store_true", help="reuse results of an interrupted run that match exactly")
+
+    check = known["check"] = commands.add_parser(
+        "check",
+        help="audit one function, without an audit file",
+        description="Audit one function.",
+        epilog=EXIT_CODES,
+    )
+    check.add_argument("target", metavar="TARGET", help="function or mechanism: file.py:name or pkg.mod:name")
+    check.add_argument("--epsilon", type=float, required=True, help="claimed epsilon")
+    check.add_argument("--delta", type=float, default=0.0, help="claimed delta (default 0)")
+    check.add_argument("--rows", required=True, metavar="ROWS", help="what a row is, e.g. 'integers(0, 10)'")
+    check.add_argument("--relation", choices=("add-remove", "substitute"), required=True, help="who are neighbours")
+    check.add_argument("--min-size", type=int, default=None, metavar="N", help="fewest rows")
+    check.add_argument("--max-size", type=int, default=6, metavar="N", help="most rows (default 6)")
+    check.add_argument(
+        "--calls",
+        choices=("data", "data-rng", "batched"),
+        help="how it is called: f(data), f(data, rng) or f(data, size, rng) (default: by the names of its parameters)",
+    )
+    _options(check)
+    _reports(check)
+
+    listing = known["list"] = commands.add_parser("list", help="list audits without running them")
+    listing.add_argument("targets", nargs="*", metavar="TARGET", help=TARGET)
+    listing.add_argument("--json", action="store_true", help="as JSON")
+
+    report = known["report"] = commands.add_parser("report", help="turn saved results into reports")
+    report.add_argument("results", type=Path, metavar="RESULTS.json")
+    for kind, text in _REPORTS.items():
+        report.add_argument(f"--{kind}", type=Path, metavar="FILE", help=f"write {text}")
+
+    compare = known["compare"] = commands.add_parser(
+        "compare",
+        help="compare two sets of results",
+        description="Compare two baselines, results of `run --output`, or outputs of `accuracy compare --json`.",
+        epilog=EXIT_CODES,
+    )
+    compare.add_argument("old", type=Path, metavar="OLD.json")
+    compare.add_argument("new", type=Path, metavar="NEW.json")
+
+    init = known["init"] = commands.add_parser(
+        "init", help="write a first audit file and a CI workflow (never overwrites)"
+    )
+    init.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER")
+
+    for name, text in ROOMS.items():
+        commands.add_parser(name, help=text, add_help=False)
+    return parser, known
+
+
+_REPORTS = {"html": "one HTML file", "junit": "JUnit XML", "sarif": "SARIF 2.1.0", "markdown": "Markdown"}
+_SETTINGS = (
+    "profile", "samples", "seconds", "alpha", "seed", "channel", "workers", "executor", "fail_on", "max_audits",
+)  # fmt: skip
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--samples", type=_count, metavar="N", help="budget of samples per audit, e.g. 1e6")
+    parser.add_argument("--seconds", type=float, metavar="S", help="budget of time per audit")
+    parser.add_argument("--profile", choices=("ci", "deep"), help="budget per audit: ci is about 5 seconds")
+    parser.add_argument("--alpha", type=float, metavar="A", help="false-alarm probability of the run (default 1e-6)")
+    parser.add_argument("--seed", type=int, metavar="N", help="root of all random numbers")
+    parser.add_argument(
+        "--channel",
+        choices=("value", "representation", "timing"),
+        help="what is watched: the output, the bits of floats, or the duration of calls (data sets of equal sizes, one process, "
+        "a control against a copy of the data; outside the promises on alpha and reproducibility)",
+    )
+    parser.add_argument("--workers", type=int, metavar="N", help="worker processes inside each audit")
+    parser.add_argument("--executor", metavar="dask:ADDRESS", help="use a cluster: dask:tcp://host:8786")
+    parser.add_argument(
+        "--fail-on",
+        choices=("violation", "inconclusive", "never"),
+        help="least that makes the exit code non-zero (default inconclusive)",
+    )
+    parser.add_argument("--json", action="store_true", help="results as JSON on stdout, everything else on stderr")
+
+
+def _reports(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--output", type=Path, metavar="FILE", help="write the results as JSON")
+    for kind, text in _REPORTS.items():
+        parser.add_argument(f"--{kind}", type=Path, metavar="FILE", help=f"write {text}")
+
+
+def _count(text: str) -> int:
+    """A whole number, which may be written 1e6."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        value = float(text)
+        if value == int(value):
+            return int(value)
+    except (ValueError, OverflowError):
+        pass
+    raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+
+
+def main(argv: Sequence[str] | None = None, *, stdout: IO[str] | None = None) -> int:
+    """Run a command line and return its exit code."""
+    out = sys.stdout if stdout is None else stdout
+    words = list(sys.argv[1:] if argv is None else argv)
+    parser, commands = build_parser()
+    if not words:
+        parser.print_help(out)
+        return OK
+    try:
+        try:
+            command, args = _parsed(words, parser, commands)
+        except SystemExit as stop:  # argparse leaves this way, with a number
+            return stop.code if isinstance(stop.code, int) else OK
+        return int(command(args, out))
+    except SystemExit as stop:  # code that was run: its number would pass for a verdict
+        print(f"dpaudit: code under audit called sys.exit({stop.code!r}), so there is no result.", file=sys.stderr)
+        return USAGE
+    except KeyboardInterrupt:
+        print("dpaudit: interrupted.", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; do not complain at exit either.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except (DPAuditError, OSError) as error:
+        print(f"dpaudit: {error}", file=sys.stderr)
+        return USAGE
+
+
+def _parsed(words: list[str], parser: Parser, commands: dict[str, Parser]) -> tuple[Any, argparse.Namespace]:
+    """What is to be run, and its arguments."""
+    if any("\0" in word for word in words):
+        parser.error("arguments cannot hold NUL characters.")
+    if words[0] in ROOMS:
+        return _room(words[0], words[1:])
+    args, unknown = parser.parse_known_args(words)
+    if unknown or args.command is None:
+        commands.get(args.command, parser).error(f"unrecognized arguments: {' '.join(unknown)}")
+    return _COMMANDS[args.command], args
+
+
+def _room(name: str, words: list[str]) -> tuple[Any, argparse.Namespace]:
+    import importlib
+
+    command = importlib.import_module(f"dpaudit.{name}.command")
+    parser = Parser(prog=f"dpaudit {name}", description=ROOMS[name][0].upper() + ROOMS[name][1:] + ".")
+    command.add_arguments(parser)
+    return command.run, parser.parse_args(words)
+
+
+def _settings(args: argparse.Namespace) -> Any:
+    from dpaudit.cli.config import load
+
+    return load(Path.cwd(), overrides={name: getattr(args, name, None) for name in _SETTINGS})
+
+
+def _run(args: argparse.Namespace, out: IO[str]) -> int:
+    from dpaudit.cli.run import run_command
+
+    return run_command(args, _settings(args), Path.cwd(), out)
+
+
+def _check(args: argparse.Namespace, out: IO[str]) -> int:
+    from dpaudit.cli.run import check_command
+
+    return check_command(args, _settings(args), Path.cwd(), out)
+
+
+def _list(args: argparse.Namespace, out: IO[str]) -> int:
+    import contextlib
+
+    from dpaudit.cli.run import collected
+
+    with contextlib.redirect_stdout(sys.stderr):  # what audit files print
+        items = collected(args.targets, _settings(args), Path.cwd())
+    if args.json:
+        import json
+
+        plain = [
+            {
+                "name": item.audit.name,
+                "claim": repr(item.audit.claim),
+                "expect": None if item.audit.expect is None else str(item.audit.expect),
+                "path": item.path,
+                "line": item.line,
+            }
+            for item in items
+        ]
+        print(json.dumps(plain, indent=1), file=out)
+        return OK
+    for item in items:
+        expect = f"  (expects {item.audit.expect})" if item.audit.expect else ""
+        print(f"{item.audit.name}  {item.audit.claim!r}  {item.path}:{item.line}{expect}", file=out)
+    return OK
+
+
+def _report(args: argparse.Namespace, out: IO[str]) -> int:
+    from dpaudit.report import check_reports, write_reports
+    from dpaudit.report.document import read_document
+
+    document = read_document(args.results)
+    kinds = {kind: getattr(args, kind) for kind in _REPORTS}
+    check_reports(kinds)
+    if not any(kinds.values()):
+        from dpaudit.report.terminal import summary
+
+        print(summary(document), file=out)
+    for path in write_reports(document, kinds):
+        print(f"wrote {path}", file=out)
+    return OK
+
+
+def _compare(args: argparse.Namespace, out: IO[str]) -> int:
+    from dpaudit.baseline import compare_files
+
+    differences = compare_files(args.old, args.new)
+    for difference in differences:
+        print(f"REGRESSION  {difference}", file=out)
+    if not differences:
+        print("No regression.", file=out)
+    return FAILED if differences else OK
+
+
+def _init(args: argparse.Namespace, out: IO[str]) -> int:
+    from dpaudit.cli.scaffold import write_scaffold
+
+    for line in write_scaffold(args.folder):
+        print(line, file=out)
+    return OK
+
+
+_COMMANDS: dict[str, Any] = {
+    "run": _run,
+    "check": _check,
+    "list": _list,
+    "report": _report,
+    "compare": _compare,
+    "init": _init,
+}
+
+
+def entry() -> NoReturn:
+    """Entry point of the console script. Without a terminal, text is plain ASCII: logs are read with any encoding."""
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace", **({} if stream.isatty() else {"encoding": "ascii"}))
+    sys.exit(main())

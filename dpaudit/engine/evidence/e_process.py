@@ -1,0 +1,431 @@
+r"""The e-process: wealth that grows only where a claim is false.
+
+Setting. P and Q are the output laws on two neighbouring data sets D and D'. A claim is a set of points (epsilon, delta),
+each saying that for every event S
+
+    P(S) <= c Q(S) + delta    and    Q(S) <= c P(S) + delta,        c = exp(epsilon).                              (H0)
+
+A round draws b outputs from P and, independently, b from Q. Everything below is a function of *earlier* rounds only,
+so given the past it is a constant.
+
+Bets. Let R and L be disjoint events, wR, wL >= 0, and m1 + m0 = delta (wR + wL). Put
+
+    f1 = 1 + u (wR 1_R - c wL 1_L - m1)   on outputs of D,
+    f0 = 1 + u (wL 1_L - c wR 1_R - m0)   on outputs of D',
+
+with u small enough that both are positive. Then
+
+    E_P f1 + E_Q f0 - 2 = u [ wR (P(R) - c Q(R) - delta) + wL (Q(L) - c P(L) - delta) ] <= 0   under H0,
+
+so E_P f1 * E_Q f0 <= 1 by the inequality of arithmetic and geometric means, and since the draws are independent the
+product over b draws *of each side* has conditional mean (E_P f1 * E_Q f0)^b <= 1. Equal numbers on both sides are needed:
+that is why rounds are made of equal blocks and :class:`Record` refuses anything else.
+
+The isotonic expert (delta = 0 only) multiplies, for an output in cell j, by h(x) / clip(h(x), 1 - s, s) with x the
+predicted probability of the side the output came from and s = c / (1 + c). If the prediction pi exceeds s the factors are
+pi / s for D and (1 - pi) / (1 - s) for D', and P_j pi / s + Q_j (1 - pi) / (1 - s) <= P_j + Q_j is equivalent to
+P_j <= c Q_j; the mirrored case is the same and in between both factors are 1. Summing over cells, E_P + E_Q <= 2.
+
+Mixtures. Each bettor (expert, bet size) therefore has a nonnegative supermartingale that starts from 1, and so does the
+average with weights fixed before the first bet: experts that appear later own a share of a reserve from the start. By
+Ville's inequality P(the wealth ever reaches 1 / alpha) <= alpha under H0. A claim with several points averages their
+wealth, and so do several pairs of data sets (see ``search``), because the average of supermartingales is one.
+
+Bound. The wealth against (g, delta) is a supermartingale for every mechanism whose true epsilon is at most g. Reading the
+grid upwards and stopping at the first point that is not rejected needs no correction: to report more than the truth, the
+first grid point above the truth must be rejected, which has probability at most alpha.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit._util.validation import check_count
+from dpaudit.errors import DPAuditError
+
+Floats: TypeAlias = NDArray[np.float64]
+Counts: TypeAlias = NDArray[np.int64]
+
+SHRINKAGE = 0.7  # standard errors by which an estimated advantage is reduced before it is used
+LEAST_WEIGHT = 0.02  # a side whose weight is below this fraction of the other's does not bet
+MANY_CELLS = 64  # with more cells, one part of the past orders them and the rest decides the bets
+LARGEST_ARRAY = 1 << 17  # numbers in one array of gains; bounds the memory
+LARGEST_EXPONENT = 300.0  # no bet is made against a larger epsilon, whose exp might overflow
+TARGET = 4.5  # advantage, in standard errors of the whole budget, for which the target bet is best
+ISOTONIC_BETS = np.array([0.25, 0.5, 1.0])
+EVENTS = np.arange(2)[:, None, None]  # R and L
+OTHER_SIDE = np.array([[0, 1], [1, 0]])  # the side on which R and L are likely, then the side on which they are rare
+
+
+def bet_sizes(samples: int) -> Floats:
+    """Fractions of the largest admissible bet, geometric, fixed by the budget before anything is sampled.
+
+    The smallest must fall with the budget: fixed small bets cap the bound (a bet that is right by a margin of z standard
+    errors wants a size of about z / sqrt(samples)).
+
+    >>> bet_sizes(1000)[[0, -1]].round(4)
+    array([0.003, 0.97 ])
+    """
+    check_count(samples=samples)
+    smallest = min(0.003, 0.1 / math.sqrt(samples))
+    count = 14 + max(0, math.ceil(math.log2(0.003 / smallest)))
+    return np.geomspace(max(smallest, 1e-6), 0.97, count)
+
+
+@dataclass(frozen=True, slots=True)
+class Bets:
+    """The bet sizes of an expert: fixed ones, then the growth bet, which follows the past, and then the target bet.
+
+    The target bet is the one that wins most where the evidence, all outputs taken together, is just enough: an advantage of
+    ``TARGET`` standard errors of the whole budget. A bound ends at such an advantage, so this bet need not be learned.
+    """
+
+    fixed: Floats  # fractions of the largest admissible bet
+    target: float  # in standard deviations of one step
+    to_target: float  # share of the follower's capital in the target bet
+
+    @classmethod
+    def of(cls, samples: int, *, for_bound: bool = False) -> Bets:
+        """Bets for a budget of so many outputs of both sides."""
+        return cls(bet_sizes(samples), TARGET / math.sqrt(max(samples / 2.0, 1.0)), 0.6 if for_bound else 0.05)
+
+    @property
+    def count(self) -> int:
+        """Number of bettors of an expert."""
+        return int(self.fixed.size) + 2
+
+
+@dataclass(frozen=True, slots=True)
+class Points:
+    """The (epsilon, delta) points that are bet against, each with its own wealth."""
+
+    epsilon: Floats
+    delta: Floats
+
+    def __len__(self) -> int:
+        return int(self.epsilon.size)
+
+    @property
+    def ratio(self) -> Floats:
+        """exp(epsilon), as far as floats go; no bet is made against more."""
+        return np.exp(np.minimum(self.epsilon, LARGEST_EXPONENT))
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[float, float]]) -> Points:
+        """Collect ``(epsilon, delta)`` pairs."""
+        array = np.array(list(pairs), dtype=np.float64).reshape(-1, 2)
+        return cls(array[:, 0].copy(), array[:, 1].copy())
+
+
+@dataclass(frozen=True)
+class Record:
+    """One settled round of one view: cell counts of the past, on which bets rest, and of the new outputs.
+
+    ``ordered`` says whether neighbouring cells are neighbours in value.
+    """
+
+    view: str
+    past: Counts  # (2, cells): side D, side D'
+    new: Counts  # (2, cells)
+    ordered: bool
+    older: Counts  # the part of the past that was settled first, about a third of it
+
+    def __post_init__(self) -> None:
+        sizes = self.new.sum(axis=1).tolist()
+        if sizes[0] != sizes[1]:
+            raise DPAuditError(f"A round must draw as many outputs from D as from D', not {sizes[0]} and {sizes[1]}.")
+        if min(counts.min(initial=0) for counts in (self.new, self.past, self.past - self.older)) < 0:
+            raise DPAuditError(
+                "A cell count is negative, or older than its past; the partition and its counts do not fit."
+            )
+
+    @cached_property
+    def plans(self) -> tuple[Plan, ...]:
+        """Orders of the cells, chosen by the past alone.
+
+        Cells in natural order; and cells by their likelihood ratio. With many cells the largest ratio of all is mostly noise,
+        so there the order comes from the older part of the past and what to bet on from the rest.
+        """
+        plans = [Plan("natural", natural_order(self.past), self.past)] if self.ordered else []
+        if self.past.shape[1] > MANY_CELLS:
+            recent = self.past - self.older
+            if self.older.sum(axis=1).min() > 0 and recent.sum(axis=1).min() > 0:
+                return (*plans, Plan("sorted", sorted_order(self.older), recent))
+        return (*plans, Plan("sorted", sorted_order(self.past), self.past))
+
+    @cached_property
+    def pools(self) -> dict[str, tuple[Counts, Counts]]:
+        """Pooled counts of the plans on which the isotonic expert bets.
+
+        Ordering by the very counts that decide leaves nothing to pool: the bets would be plain overfitting.
+        """
+        return {
+            plan.name: plan.pooled(self.new)
+            for plan in self.plans
+            if plan.name == "natural" or plan.counts is not self.past
+        }
+
+    @property
+    def idle(self) -> bool:
+        """True if there is nothing to bet on yet."""
+        return self.past.shape[1] < 2 or int(self.past.sum(axis=1).min()) == 0
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An order of the cells in which D grows heavier, and the counts that decide what to bet on."""
+
+    name: str
+    order: NDArray[np.intp]
+    counts: Counts  # (2, cells)
+
+    @cached_property
+    def ordered(self) -> Counts:
+        """The deciding counts in this order."""
+        return self.counts[:, self.order]
+
+    def pooled(self, new: Counts) -> tuple[Counts, Counts]:
+        """Deciding and new counts in this order, adjacent cells joined until the share of D increases."""
+        starts = self._starts
+        return np.add.reduceat(self.ordered, starts, axis=1), np.add.reduceat(new[:, self.order], starts, axis=1)
+
+    @cached_property
+    def _starts(self) -> NDArray[np.intp]:
+        return _pooled_blocks(self.ordered)
+
+
+def expert_gains(records: Sequence[Record], points: Points, bets: Bets) -> list[dict[str, Floats]]:
+    """Log-gain of every expert in every record, shape (points, bet sizes). Bets use ``record.past`` alone.
+
+    Records are independent of each other here, so those with about as many cells are computed together: cells that hold
+    nothing, and that no event may be cut at, are put before the others.
+    """
+    gains: list[dict[str, Floats]] = [{} for _ in records]
+    alike: dict[int, list[tuple[int, Plan]]] = {}
+    for place, record in enumerate(records):
+        if not record.idle:
+            about = (record.past.shape[1] - 1).bit_length() // 2  # up to a factor of four
+            alike.setdefault(about, []).extend((place, plan) for plan in record.plans)
+    for rows in alike.values():
+        cells = max(plan.order.size for _, plan in rows)
+        together = max(1, LARGEST_ARRAY // (cells * len(points)))
+        for start in range(0, len(rows), together):
+            chosen = rows[start : start + together]
+            empty = cells - np.array([plan.order.size for _, plan in chosen])
+            past, new = np.zeros((2, 2, len(chosen), cells), np.int64)
+            for row, (place, plan) in enumerate(chosen):
+                past[:, row, empty[row] :] = plan.ordered
+                new[:, row, empty[row] :] = records[place].new[:, plan.order]
+            for (place, plan), gain in zip(chosen, two_sided_gains(past, new, points, bets, empty), strict=True):
+                gains[place][plan.name] = gain
+    if (points.delta == 0.0).any():
+        pools = [
+            (place, name, pooled)
+            for place, record in enumerate(records)
+            if not record.idle
+            for name, pooled in record.pools.items()
+        ]
+        isotonic = isotonic_gains([pooled for _, _, pooled in pools], points)
+        for (place, name, _), gain in zip(pools, isotonic, strict=True):
+            gains[place][f"isotonic {name}"] = gain
+    return gains
+
+
+def natural_order(past: Counts) -> NDArray[np.intp]:
+    """Cells in value order, turned so that D is the heavier at the end."""
+    cells = past.shape[1]
+    share = past / past.sum(axis=1, keepdims=True)
+    middle = np.cumsum(share, axis=1) - share / 2.0
+    # P(output of D exceeds output of D'), ties counted half.
+    forward = float((share[0] * middle[1]).sum()) >= 0.5
+    return np.arange(cells) if forward else np.arange(cells)[::-1]
+
+
+def sorted_order(past: Counts) -> NDArray[np.intp]:
+    """Cells by their log-likelihood ratio, drawn towards zero by ``SHRINKAGE`` standard errors."""
+    return np.argsort(shrunk_log_ratio(past), kind="stable")
+
+
+def shrunk_log_ratio(past: Counts) -> Floats:
+    """Log of P_j / Q_j per cell, shrunk towards zero; zero where the data say nothing."""
+    smooth = past + 0.5
+    log_ratio = np.log(smooth[0] / smooth[1]) - math.log((past[0].sum() + 1.0) / (past[1].sum() + 1.0))
+    error = np.sqrt(1.0 / smooth[0] + 1.0 / smooth[1])
+    return np.asarray(np.sign(log_ratio) * np.maximum(np.abs(log_ratio) - SHRINKAGE * error, 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The events that orders of the cells offer: R first, then L, a row per order and a column per point.
+
+    R is the last cells of the order, L the first, as many as ``size`` says.
+    """
+
+    size: NDArray[np.intp]
+    score: Floats
+    weight: Floats
+    centre: Floats
+    deviation: Floats  # standard deviation of one step, of both together
+    growth_bet: Floats  # the bet that would grow fastest if the past were the truth
+
+
+def choose_events(past: Counts, points: Points, empty: NDArray[np.intp] | None = None) -> Choice:
+    """Pick R and L from the past: the sets with the largest estimated advantage in standard errors.
+
+    ``past`` has shape (2, orders, cells), each row in an order of its own in which D grows heavier, after as many cells that
+    are none as ``empty`` says.
+    """
+    totals = past.sum(axis=2)
+    shares = _tails(past) + 0.5
+    shares /= (totals[OTHER_SIDE] + 1.0)[..., None]
+    variances = shares * (1.0 - shares)
+    c = points.ratio
+    p, q = shares[:, :, :, None, :]
+    p_variance, q_variance = variances[:, :, :, None, :]
+    spread = np.sqrt(p_variance + (c * c)[:, None] * q_variance)
+    score = (p - c[:, None] * q - points.delta[:, None]) / spread
+    if empty is not None and empty.any():
+        none = np.arange(past.shape[2]) < empty[:, None]  # L grows from the first cell on, R from the last
+        np.copyto(score[0], -np.inf, where=none[:, None, ::-1])
+        np.copyto(score[1], -np.inf, where=none[:, None])
+    best = score.argmax(axis=3)
+    order = np.arange(past.shape[1])[:, None]
+    p, q = shares[:, EVENTS, order, best]
+    place = np.arange(0, score.size, past.shape[2]).reshape(best.shape) + best
+    scale = spread.take(place)
+    root = np.sqrt(totals.min(axis=0))[:, None]
+    score = score.take(place) * root - SHRINKAGE
+    centre = 0.5 * (q + np.maximum(p - points.delta, 0.0) / c)
+    advantage = np.maximum(score, 0.0)
+    weight = advantage / scale
+    better = score[0] >= score[1]
+    better = np.array([better, ~better])
+    overlap = best[0] + best[1] + 2 > past.shape[2]
+    weight = np.where(weight.max(axis=0) <= 0.0, better, np.where(overlap & ~better, 0.0, weight))
+    weight /= weight.max(axis=0)
+    weight[weight < LEAST_WEIGHT] = 0.0
+    # Mean over variance of one step, the mean being what is left of the advantage after the shrinkage.
+    mean = (weight * advantage * scale).sum(axis=0) / root
+    variance = ((weight * scale) ** 2).sum(axis=0)
+    return Choice(best + 1, score, weight, centre, np.sqrt(variance), mean / variance)
+
+
+def _tails(rows: Counts) -> Counts:
+    """Counts of the last cells (R) and of the first (L): on the side where they are many, and then on the other."""
+    tails = np.empty((2, *rows.shape), rows.dtype)
+    tails[:, 0] = rows[:, :, ::-1]
+    tails[:, 1] = rows[::-1]
+    return tails.cumsum(axis=3)
+
+
+def plug_in_epsilon(past: Counts, delta: float) -> tuple[float, float]:
+    """Return a low and a high estimate of the epsilon of the best event, which guide the search and prove nothing.
+
+    The low one moves both probabilities by two standard errors and maximises over the events; the high one moves them by
+    one standard error the other way, for the same event. ``past`` is as in :func:`choose_events`.
+    """
+    totals = past.sum(axis=2)
+    heavy, light = _tails(past) / totals[OTHER_SIDE][..., None]
+    n = float(totals.min())
+    p_error = np.sqrt((heavy * (1.0 - heavy) + 1.0 / n) / n)
+    q_error = np.sqrt((light * (1.0 - light) + 1.0 / n) / n)
+    low = np.maximum(heavy - 2.0 * p_error - delta, 1e-12) / (light + 2.0 * q_error)
+    place = np.unravel_index(int(np.argmax(low)), low.shape)
+    high = max(float((heavy + p_error)[place]) - delta, 1e-12) / max(float((light - q_error)[place]), 1.0 / n)
+    return math.log(float(low[place])), math.log(high)
+
+
+def two_sided_gains(
+    past: Counts, new: Counts, points: Points, bets: Bets, empty: NDArray[np.intp] | None = None
+) -> Floats:
+    """Log-gains, shape (orders, points, bet sizes)."""
+    choice = choose_events(past, points, empty)
+    weight, active = choice.weight, choice.weight > 0.0
+    # In the event that is likelier on this side, in the other one, elsewhere; D and then D'. Without weight it never happens.
+    counts, step = np.empty((2, 2, 3, *weight.shape[1:]))
+    many, few = _tails(new)[:, EVENTS, np.arange(new.shape[1])[:, None], choice.size - 1] * active
+    counts[:, 0], counts[:, 1] = many, few[::-1]
+    counts[:, 2] = new.sum(axis=2)[:, :, None] - counts[:, 0] - counts[:, 1]
+
+    c, delta = points.ratio, points.delta
+    centred = weight * (c * choice.centre)
+    m = centred + weight * delta - centred[::-1]
+    step[:, 0] = (weight - m) * active
+    step[:, 1] = (-c * weight[::-1] - m) * active[::-1]
+    step[:, 2] = -m
+    counts, step = (each.reshape(6, *weight.shape[1:]) for each in (counts, step))
+    worst = -step.min(axis=0)
+    largest_bet = np.divide(1.0, worst, out=np.zeros_like(worst), where=worst > 1e-300)
+    largest_bet[:, points.epsilon > LARGEST_EXPONENT] = 0.0
+    stakes = np.empty((*worst.shape, bets.count))
+    np.multiply(largest_bet[..., None], bets.fixed, out=stakes[..., :-2])
+    np.minimum(choice.growth_bet, bets.fixed[-1] * largest_bet, out=stakes[..., -2])
+    np.minimum(bets.target / choice.deviation, bets.fixed[-1] * largest_bet, out=stakes[..., -1])
+    gains = np.log1p(step[..., None] * stakes)
+    gains *= counts[..., None]
+    return np.asarray(gains.sum(axis=0))
+
+
+def isotonic_gains(pools: Sequence[tuple[Counts, Counts]], points: Points) -> list[Floats]:
+    """Gains of the isotonic expert on pooled counts of the past and of new outputs, shape (points, bet sizes) each.
+
+    Points with delta > 0, where its factors are no valid bets, keep their stake.
+    """
+    gains = [np.zeros((len(points), ISOTONIC_BETS.size)) for _ in pools]
+    pure = np.flatnonzero(points.delta == 0.0)
+    most = (1.0 / (1.0 + np.exp(-points.epsilon[pure])))[:, None]
+    for chosen in _within(
+        LARGEST_ARRAY // max(ISOTONIC_BETS.size * pure.size, 1), [past.shape[1] for past, _ in pools]
+    ):
+        past, new = (np.concatenate([pool[part] for pool in pools[chosen]], axis=1) for part in (0, 1))
+        starts = np.cumsum([0, *(pool[0].shape[1] for pool in pools[chosen])])[:-1]
+        predicted = (past[0] + 0.5) / (past[0] + past[1] + 1.0)
+        of_d = predicted / np.clip(predicted, 1.0 - most, most) - 1.0
+        of_neighbour = (1.0 - predicted) / np.clip(1.0 - predicted, 1.0 - most, most) - 1.0
+        bets = ISOTONIC_BETS[:, None, None]
+        each = np.log1p(bets * of_d) * new[0] + np.log1p(bets * of_neighbour) * new[1]
+        for gain, won in zip(gains[chosen], np.add.reduceat(each, starts, axis=2).T, strict=True):
+            gain[pure] = won
+    return gains
+
+
+def _within(most: int, sizes: Sequence[int]) -> Iterator[slice]:
+    """Stretches of consecutive pieces of these sizes, together ``most`` at most unless a single one is larger."""
+    start = total = 0
+    for place, size in enumerate(sizes):
+        if total and total + size > most:
+            yield slice(start, place)
+            start, total = place, 0
+        total += size
+    if sizes:
+        yield slice(start, len(sizes))
+
+
+def _pooled_blocks(past: Counts) -> NDArray[np.intp]:
+    """Start of each block when adjacent cells are pooled until the share of D increases (pool adjacent violators)."""
+    starts: list[int] = []
+    ones: list[int] = []
+    zeros: list[int] = []
+    for cell, (one, zero) in enumerate(zip(*past.tolist(), strict=True)):
+        start = cell
+        while starts and ones[-1] * zero >= one * zeros[-1]:
+            start = starts.pop()
+            one += ones.pop()
+            zero += zeros.pop()
+        starts.append(start)
+        ones.append(one)
+        zeros.append(zero)
+    return np.array(starts, dtype=np.intp)
+
+
+def log_mean_exp(values: Floats) -> Floats:
+    """Log of the mean of exp(values) along the last axis."""
+    top = values.max(axis=-1, keepdims=True)
+    return np.asarray(top[..., 0] + np.log(np.exp(values - top).mean(axis=-1)))

@@ -1,0 +1,109 @@
+"""Probe a mechanism before any bet: shared random state, reproducibility, exceptions on every call."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from dpaudit.engine.encoding.batch import Encoded, encode, record_keys
+from dpaudit.engine.sampling.blocks import Sampler, is_distinctive, seed_child
+from dpaudit.engine.sampling.independence import raised_share
+from dpaudit.errors import MechanismError
+from dpaudit.mechanism import Fresh, Mechanism, Named, PerRelease, Plain, called_otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """Result of a few draws on which nothing is bet."""
+
+    reproducible: bool
+    raised: float  # share of the releases that raised
+    distinctive: bool = False  # equal outputs would not be chance
+
+
+def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: float | None) -> Probe:
+    """Draw twice from one seed, once from another seed, and once on the neighbour.
+
+    Parameters
+    ----------
+    sampler : Sampler
+        Draws the outputs.
+    data, neighbour : object
+        The pair of data sets.
+    entropy : int
+        Root of the seeds.
+    deadline : float, optional
+        Monotonic time of the end of the audit.
+
+    Raises
+    ------
+    MechanismError
+        If every call raises, or if sequences from different seeds or data sets are equal and chance would make them so with
+        probability below 1e-9, estimated from the collisions seen.
+    """
+    begin = time.perf_counter()
+    size = 8
+    drawn = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))
+    elapsed = time.perf_counter() - begin
+    # A slow mechanism draws fewer outputs: the probe may take at most a twentieth of the time left.
+    allowed = 0.02 if deadline is None else 0.05 * max(deadline - time.monotonic(), 0.0)
+    # The result decides how many pairs are probed, and a batched call that raises changes how the audit continues. So that
+    # results do not depend on the clock, it may only skip draws that can do neither.
+    distinctive = is_distinctive(record_keys(drawn))
+    if elapsed * 32 < max(allowed, 0.02) or (deadline is None and (sampler.batched or not distinctive)):
+        size = 64
+        drawn = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))
+    again = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))
+    other_seed = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 1, 0), deadline))
+    other_side = encode(sampler.draw(neighbour, size, seed_child(entropy, 0, 0, 0, 1), deadline))
+    if raised_share(drawn) == 1.0 and raised_share(other_side) == 1.0:
+        raise MechanismError(
+            "The mechanism raised on every call, on both data sets, so there is nothing to audit:\n\n"
+            + traceback_of(sampler.mechanism, data, seed_child(entropy, 0, 0, 2, 0))
+        )
+    distinctive = distinctive or is_distinctive(record_keys(drawn))
+    if distinctive and _same(drawn, other_seed):
+        raise MechanismError(
+            "The mechanism gave the same sequence of outputs for two different seeds: it draws from a generator of its own "
+            "that starts afresh in every call (a fixed seed?). Draw from the `rng` handed in, or make the generator once."
+        )
+    if distinctive and _same(drawn, other_side):
+        raise MechanismError(
+            "The mechanism gave the same sequence of outputs on both data sets: the two sides share their random numbers, "
+            "so they are not independent. Draw from the `rng` that is handed in."
+        )
+    raised = np.mean([raised_share(drawn), raised_share(other_side)])
+    return Probe(_same(drawn, again), float(raised), distinctive)
+
+
+def traceback_of(mechanism: Mechanism, data: Any, seed: np.random.SeedSequence) -> str:
+    """Call the mechanism once more and return the traceback of its exception."""
+    rng = np.random.Generator(np.random.PCG64(seed))
+    if isinstance(mechanism, Named):
+        mechanism = mechanism.resolve()
+    try:
+        match mechanism:
+            case Plain():
+                mechanism.function(data)
+            case PerRelease():
+                mechanism.function(data, rng)
+            case Fresh():
+                mechanism.release(data, rng)
+            case _:
+                mechanism.sample(data, 1, rng)
+    except Exception as error:
+        hint = called_otherwise(mechanism) if isinstance(error, TypeError) else ""
+        return traceback.format_exc() + (f"\n{hint}" if hint else "")
+    return "(and did not raise when called once more)"
+
+
+def _same(a: Encoded, b: Encoded) -> bool:
+    return bool(
+        a.values.shape == b.values.shape
+        and (a.codes == b.codes).all()
+        and np.array_equal(a.values, b.values, equal_nan=True)
+    )

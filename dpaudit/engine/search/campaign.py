@@ -1,0 +1,454 @@
+"""Choose which pair of data sets to sample next, and keep the wealth of all pairs together.
+
+Part of the capital is divided into shares. Every pair owns its share before it is sampled: most goes in equal parts to the pool
+that Hypothesis gave, and the k-th pair proposed later owns the part 1 / (k (k + 1)) of what was set aside. Wealth that is
+not at stake stays as it is, so the sum is a supermartingale whatever pair is chosen next. A list of pairs that is complete
+from the start is shared out in equal parts and keeps nothing back.
+
+The rest follows the leader. Before a round is drawn, the past says which pair it is drawn from and whether that pair is in
+the lead; if it is, the follower bets on it with the pair's own bettors, among whom its capital was divided when the pair
+took the lead; otherwise the follower keeps what it has. Each bettor's factor has conditional mean at most 1 for every pair,
+so for the one chosen too, and the follower's wealth is a supermartingale that pays neither for the number of pairs nor for
+what was lost while pairs were explored and bettors learned. One alpha covers shares and follower, because their sum is a
+supermartingale that starts from 1. An audit of one pair to refute its claim follows nothing: all capital is the pair's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpaudit.claims import Claim
+from dpaudit.engine.evidence.claim_points import Interval, parameter_grid
+from dpaudit.engine.evidence.e_process import (
+    Bets,
+    Floats,
+    Points,
+    Record,
+    choose_events,
+    log_mean_exp,
+    plug_in_epsilon,
+)
+from dpaudit.engine.evidence.wealth import Wealth
+from dpaudit.engine.views.learner import Builder, Learner
+from dpaudit.neighbours import Pair
+
+
+@dataclass(frozen=True, slots=True)
+class RoundGrowth:
+    """Size of the next round of a pair, by what the pair has shown so far.
+
+    Short rounds allow an early stop, long rounds cost less time per output.
+    """
+
+    first_round: int = 100
+    """Outputs of each side in the first round of a pair, which is only learned from."""
+    smallest_round: int = 50
+    """Fewest outputs of each side in any later round."""
+    near_a_stop: float = 0.2
+    """A round adds this share of the outputs seen while the audit may soon stop (see ``Candidate.next_size``)."""
+    later: float = 0.5
+    """A round adds this share when a stop is not near but the pair has won something, or is only explored."""
+    nothing_won: float = 1.0
+    """A round of the leading pair adds this share when it has won nothing yet."""
+    of_missing: float = 0.5
+    """A round adds at most this share of the outputs that still seem to be missing for a verdict."""
+    least: float = 0.05
+    """A round adds at least this share of the outputs seen, however few seem to be missing."""
+    few_outputs: int = 300
+    """Up to this many outputs a stop counts as near whatever was won."""
+    early_outputs: int = 1000
+    """Up to this many outputs a stop counts as near if the log-wealth is positive."""
+    many_outputs: int = 50_000
+    """From this many outputs on, a stop that comes a little late costs less than many short rounds."""
+    promising: float = 1.0
+    """Log-wealth above which a pair is expected to reach the threshold."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapitalShares:
+    """Division of the capital before anything is drawn."""
+
+    for_proposals: float = 0.25
+    """Share kept for pairs that are proposed while the audit runs."""
+    follower: float = 0.5
+    """Share that follows the leading pair in an audit of several pairs."""
+    follower_for_bound: float = 0.9
+    """Share that follows the leading pair when a lower bound is the aim."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairChoice:
+    """Which pair is sampled next."""
+
+    leader_outputs: int = 3
+    """Outputs of the leading pair for each output of all other pairs."""
+    explore: float = 0.3
+    """Share of the budget that a bound on several pairs spends before it commits to one."""
+    learn: float = 0.03
+    """Share of the budget after which a bound on a single pair starts to follow its experts, which have learned by then."""
+    convincing: float = 3.0
+    """Log-wealth from which the pair with most wealth leads, whatever the confidence indices say."""
+    lower_errors: float = 2.0
+    """Standard errors below the estimate of the lower index; with fewer, pairs sampled little would seem to lead by chance."""
+    upper_errors: float = 3.0
+    """Standard errors above the estimate of the upper index, so that a pair with bad luck at first is sampled again."""
+    bound_uncertainty: float = 10.0
+    """Uncertainty about the epsilon of a pair after one output, for events of a few percent; it falls as 1 / sqrt(outputs)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoundReading:
+    """Which grid values and pairs a lower bound is computed from."""
+
+    anchors_at_once: int = 12
+    """Anchors of the grid whose wealth is computed together."""
+    anchor_surplus: float = math.log(3.0)
+    """Log-wealth above the threshold at which an anchor refutes all values below it: three parties share its stake."""
+    negligible: float = 10.0
+    """A pair with this much less log-wealth than the best pair is left out."""
+    most_pairs: int = 8
+    """The largest number of pairs included for their wealth."""
+
+
+GROWTH = RoundGrowth()
+SHARES = CapitalShares()
+CHOICE = PairChoice()
+READING = BoundReading()
+
+
+@dataclass
+class Candidate:
+    """One pair of data sets under audit."""
+
+    number: int  # names its seeds; 0 is the probe
+    pair: Pair
+    log_share: float
+    wealth: Wealth
+    learner: Learner
+    rounds: int = 0
+    log_wealth: float = 0.0
+    views_bet_on: int = 0  # version of the views on which the next round is counted
+    _index: tuple[float, float] | None = None
+
+    @property
+    def seen(self) -> int:
+        """Outputs of each side settled so far."""
+        return self.learner.seen
+
+    def next_size(self, *, leading: bool, log_threshold: float = math.inf) -> int:
+        """Outputs of each side in its next round.
+
+        Only the leading pair can stop the audit, so only its rounds are short. A bound (``log_threshold`` is infinite) never
+        stops early, but rounds of its leading pair stay moderate because bets learn between rounds. Log-wealth grows about
+        linearly, so the log-wealth so far predicts how many outputs are missing.
+        """
+        if not self.rounds:
+            return GROWTH.first_round
+        promising = self.log_wealth > GROWTH.promising
+        near = (
+            self.seen < GROWTH.few_outputs
+            or (self.log_wealth > 0.0 and self.seen < GROWTH.early_outputs)
+            or (promising and self.seen < GROWTH.many_outputs)
+        )
+        if leading and near:
+            growth = GROWTH.near_a_stop
+        else:
+            for_bound = log_threshold == math.inf
+            growth = GROWTH.later if (leading if for_bound else promising or not leading) else GROWTH.nothing_won
+        if leading and promising:
+            growth = min(growth, max(GROWTH.of_missing * (log_threshold / self.log_wealth - 1.0), GROWTH.least))
+        return max(GROWTH.smallest_round, math.ceil(growth * max(self.learner.counted(), self.seen // 16)))
+
+    def index(self, points: Points, *, bound: bool) -> tuple[float, float]:
+        """Return the lower and upper confidence index of the pair, which change only with a round.
+
+        To refute the claim: the best advantage seen, in standard deviations of one output, minus
+        ``lower_errors`` and plus ``upper_errors`` standard errors. For the best bound: a low and a high estimate of epsilon.
+        """
+        if self._index is None:
+            low, high = -math.inf, -math.inf
+            for plan in self.learner.plans():
+                if plan.ordered.sum(axis=1).min() == 0:
+                    continue
+                if bound:
+                    guess = plug_in_epsilon(plan.ordered[:, None], float(points.delta.min()))
+                else:
+                    choice = choose_events(plan.ordered[:, None], points)
+                    best = float(choice.score.max())
+                    n = float(plan.ordered.sum(axis=1).min())
+                    guess = ((best - CHOICE.lower_errors) / math.sqrt(n), (best + CHOICE.upper_errors) / math.sqrt(n))
+                low, high = max(low, guess[0]), max(high, guess[1])
+            # Rare events, where epsilon is largest, are seen late: the uncertainty covers all events, not only the best so far.
+            self._index = (low, max(high, 0.0) + CHOICE.bound_uncertainty / math.sqrt(self.seen) if bound else high)
+        return self._index
+
+    def shown(self, delta: float) -> float:
+        """Return a low estimate of the epsilon of the pair at ``delta``."""
+        plans = [plan.ordered[:, None] for plan in self.learner.plans() if plan.ordered.sum(axis=1).min() > 0]
+        return max((plug_in_epsilon(rows, delta)[0] for rows in plans), default=-math.inf)
+
+    def settled(self, log_wealth: float | None) -> None:
+        """Note the log-wealth of the pair after a round (None: the round was only learned from)."""
+        self._index = None
+        if log_wealth is not None:
+            self.log_wealth = log_wealth
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One settled round: the number of its pair, its counts, and whether the follower bet on it."""
+
+    number: int
+    records: tuple[Record, ...]
+    segment: int  # 0 if the follower did not bet, else the number of times that the followed pair has changed
+    log_wealth: float  # of the whole campaign against the claim, afterwards
+
+
+class Campaign:
+    """All candidates of an audit, their common wealth, and the timeline from which bounds are read."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        points: Points,
+        pairs: Sequence[Pair],
+        *,
+        samples: int,
+        complete: bool,
+        build: Builder,
+        for_bound: bool = False,
+    ) -> None:
+        self.claim = claim
+        self.points = points
+        self.bets = Bets.of(samples, for_bound=for_bound)
+        self.build = build
+        self.for_bound = for_bound
+        self._horizon = samples // 2
+        self._reserve = 0.0 if complete else SHARES.for_proposals
+        self._late = 0
+        several = len(pairs) > 1 or not complete
+        followed = SHARES.follower_for_bound if for_bound else SHARES.follower if several else 0.0
+        self._log_shares = math.log1p(-followed)
+        self._log_follower = math.log(followed) if followed else -math.inf
+        self._follow_from = 0.0 if not for_bound else CHOICE.explore if several else CHOICE.learn
+        self._followed = np.zeros(len(points))  # log-gain of the follower against each point
+        self._segment = 0
+        self._lead = (0, 0)  # the pair followed last, and the version of its views
+        self.candidates: list[Candidate] = []
+        self.timeline: list[Round] = []
+        share = math.log((1.0 - self._reserve) / len(pairs))
+        for pair in pairs:
+            self._add(pair, share)
+
+    def _add(self, pair: Pair, log_share: float) -> Candidate:
+        number = len(self.candidates) + 1
+        learner = Learner(self.build, self._horizon)
+        candidate = Candidate(number, pair, log_share, Wealth(self.points, self.bets), learner)
+        self.candidates.append(candidate)
+        return candidate
+
+    def propose(self, pair: Pair) -> Candidate:
+        """Add a pair while the audit runs; its share was set aside at the start."""
+        self._late += 1
+        share = self._reserve / (self._late * (self._late + 1))
+        if share <= 0.0:
+            raise AssertionError("a complete list of pairs has nothing set aside for proposals")
+        return self._add(pair, math.log(share))
+
+    @property
+    def open_to_proposals(self) -> bool:
+        """True if a share is reserved for pairs proposed later."""
+        return self._reserve > 0.0
+
+    def most_promising(self) -> Candidate:
+        """Return the pair with the largest estimated epsilon, whether that breaks the claim or not.
+
+        Evidence against the claim would not rank the pairs that keep it, so a search could not improve on them.
+        """
+        sampled = [candidate for candidate in self.candidates if candidate.rounds]
+        return max(sampled, key=lambda candidate: candidate.shown(float(self.points.delta.min())))
+
+    def next_candidate(self, spent: float = 0.0) -> tuple[Candidate, bool]:
+        """Return the pair to sample next, and whether it is in the lead.
+
+        Pairs never sampled come first, in their order. Then most samples go to the pair with the best lower confidence index
+        (among equals the one sampled most, because evidence does not add up across pairs; from a log-wealth of ``convincing``
+        on the one with most wealth), the rest to the pair with the best upper index. For a bound, exploration comes first,
+        while less than ``explore`` of the budget is ``spent``.
+        """
+        for candidate in self.candidates:
+            if not candidate.rounds:
+                return candidate, False
+        if len(self.candidates) == 1:
+            return self.candidates[0], True
+        index = {c.number: c.index(self.points, bound=self.for_bound) for c in self.candidates}
+        leader = max(self.candidates, key=lambda c: index[c.number][0])
+        others = [candidate for candidate in self.candidates if candidate is not leader]
+        if self.for_bound:
+            # Explore evenly among the pairs that may still be the best, then commit.
+            alive = [c for c in self.candidates if index[c.number][1] >= index[leader.number][0]]
+            return (min(alive, key=lambda c: c.seen), False) if spent < CHOICE.explore else (leader, True)
+        richest = max(self.candidates, key=lambda c: c.log_wealth)
+        if richest.log_wealth > CHOICE.convincing:
+            leader = richest
+            others = [candidate for candidate in self.candidates if candidate is not leader]
+        if leader.seen < CHOICE.leader_outputs * sum(candidate.seen for candidate in others):
+            return leader, True
+        return max(others, key=lambda c: index[c.number][1]), False
+
+    def settle(
+        self, candidate: Candidate, records: tuple[Record, ...], *, leading: bool = False, spent: float = 0.0
+    ) -> float:
+        """Settle one round and return the log-wealth of the whole campaign against the claim.
+
+        Parameters
+        ----------
+        candidate : Candidate
+            The pair from which the round was drawn.
+        records : tuple of Record
+            The counts of each view; empty for a round that was only learned from.
+        leading : bool
+            Whether the pair was in the lead before the round was drawn.
+        spent : float
+            The share of the budget that was spent before the round was drawn.
+        """
+        if not records:
+            candidate.settled(None)
+            return self.log_wealth()
+        version = candidate.views_bet_on
+        candidate.views_bet_on = candidate.learner.version
+        follows = leading and spent >= self._follow_from and self._log_follower > -math.inf
+        if follows and self._lead != (candidate.number, version):
+            self._lead = (candidate.number, version)
+            self._segment += 1
+        segment = self._segment if follows else 0
+        # A claim of several points is refuted by their average.
+        wealth, gained = candidate.wealth.settle(records, segment)
+        candidate.settled(float(log_mean_exp(wealth)))
+        self._followed = self._followed + gained
+        self.timeline.append(Round(candidate.number, records, segment, self.log_wealth()))
+        return self.timeline[-1].log_wealth
+
+    def log_wealth(self) -> float:
+        """Return the log of the capital of all pairs (sampled or not), of the reserve, and of the follower."""
+        parts = [candidate.log_share + candidate.log_wealth for candidate in self.candidates]
+        shares = float(np.logaddexp.reduce([*parts, *self._set_aside()]))
+        return float(np.logaddexp(self._log_shares + shares, self._log_follower + log_mean_exp(self._followed)))
+
+    def _set_aside(self) -> list[float]:
+        kept = self._reserve / (self._late + 1)
+        return [math.log(kept)] if kept > 0.0 else []
+
+    def log_stake(self, candidate: Candidate) -> float:
+        """Return the log of the share of all capital that the pair owned from the start."""
+        return self._log_shares + candidate.log_share
+
+    def leader(self) -> Candidate:
+        """Return the pair that carries most of the evidence."""
+        return max(self.candidates, key=lambda candidate: candidate.log_share + candidate.log_wealth)
+
+    def lower_bound(
+        self, points_at: Callable[[float], Points], claimed: float, log_threshold: float, *, largest: float, tied: bool
+    ) -> float:
+        """Return the largest grid value such that it and all smaller ones are refuted (see ``e_process``: Bound).
+
+        Wealth against a weaker claim is also wealth against a stronger one, so each value may share its stake with values
+        above it, in proportions fixed beforehand: in equal parts with the anchor of its interval and, below the claim and
+        if ``tied``, with the claim itself. The first makes it unnecessary to look at values below an anchor whose own wealth
+        is three times what is needed; the second makes verdict and bound agree, and hold together at alpha.
+
+        Parameters
+        ----------
+        points_at : callable
+            The points to bet against for a grid value.
+        claimed : float
+            The claimed value, which is on the grid.
+        log_threshold : float
+            Log-wealth that refutes.
+        largest : float
+            End of the grid.
+        tied : bool
+            Whether values below the claim share their stake with the claim.
+        """
+        grid = parameter_grid(claimed, largest)
+        start = self._anchors_refuted(grid, points_at, log_threshold)
+        reached = grid[start - 1].anchor if start else 0.0
+        at_claim = None
+        if tied and self.timeline:
+            numbers = {candidate.number for candidate in self._relevant()}
+            at_claim = np.array([[r.log_wealth] for r in self.timeline if r.number in numbers])
+        for interval in grid[start:]:
+            wealth = self._interval_wealth(interval, points_at, claimed, at_claim)
+            refuted = wealth.max(axis=0, initial=-math.inf) >= log_threshold
+            if not refuted.all():
+                kept = int(np.argmin(refuted))
+                return float(interval.values[kept - 1]) if kept else reached
+            reached = interval.anchor
+        return reached
+
+    def _anchors_refuted(
+        self, grid: Sequence[Interval], points_at: Callable[[float], Points], log_threshold: float
+    ) -> int:
+        """Count the first intervals whose anchor alone refutes all values of the interval."""
+        count = 0
+        for first in range(0, len(grid), READING.anchors_at_once):
+            stretch = grid[first : first + READING.anchors_at_once]
+            wealth = self._timeline_wealth(points_at, [interval.anchor for interval in stretch])
+            strong = wealth.max(axis=0, initial=-math.inf) >= log_threshold + READING.anchor_surplus
+            if not strong.all():
+                return count + int(np.argmin(strong))
+            count += len(stretch)
+        return count
+
+    def _interval_wealth(
+        self, interval: Interval, points_at: Callable[[float], Points], claimed: float, at_claim: Floats | None
+    ) -> Floats:
+        """Return the log-wealth against each value of an interval, its stake shared as :meth:`lower_bound` says."""
+        values = np.array(interval.values)
+        own = self._timeline_wealth(points_at, list(interval.values))
+        shared = [own, np.where(values < interval.anchor, own[:, -1:], -np.inf)]
+        if at_claim is not None:
+            shared.append(np.where(values < claimed, at_claim, -np.inf))
+        count = 1.0 + (values < interval.anchor) + (values < claimed if at_claim is not None else 0.0)
+        return np.asarray(np.logaddexp.reduce(shared, axis=0) - np.log(count))
+
+    def _relevant(self) -> list[Candidate]:
+        """Return the pairs that a bound is computed from: the two sampled most, those with most wealth, and those followed.
+
+        Leaving out the others counts the wealth of their shares as zero, so the bound can only fall, however they are chosen. The
+        follower's wealth is a product, from which nothing may be left out.
+        """
+        followed = {r.number for r in self.timeline if r.segment}
+        most = sorted(self.candidates, key=lambda candidate: -candidate.seen)[:2]
+        top = max(candidate.log_share + candidate.log_wealth for candidate in self.candidates)
+        rich = [c for c in self.candidates if c.log_share + c.log_wealth > top - READING.negligible][
+            : READING.most_pairs
+        ]
+        return [c for c in self.candidates if c in most or c in rich or c.number in followed]
+
+    def _timeline_wealth(self, points_at: Callable[[float], Points], values: list[float]) -> Floats:
+        """Return the log-wealth of the relevant pairs against each value after each of their rounds, shape (rounds, values)."""
+        grids = [points_at(value) for value in values]
+        width = len(grids[0])
+        points = Points(np.concatenate([g.epsilon for g in grids]), np.concatenate([g.delta for g in grids]))
+        relevant = {candidate.number: candidate for candidate in self._relevant()}
+        timeline = [r for r in self.timeline if r.number in relevant]
+        shares = np.full((len(timeline), len(values)), -math.inf)
+        gained = np.zeros((len(timeline), len(points)))  # by the follower, in each round
+        for number, candidate in relevant.items():
+            rows = [row for row, r in enumerate(timeline) if r.number == number]
+            if not rows:
+                continue
+            settled, gained[rows] = Wealth(points, self.bets).settle_all(
+                [timeline[row].records for row in rows], [timeline[row].segment for row in rows]
+            )
+            settled = settled.reshape(len(rows), len(values), width)
+            own = np.concatenate([np.zeros((1, len(values))), log_mean_exp(settled)])
+            sofar = np.searchsorted(rows, np.arange(len(timeline)), side="right")
+            shares = np.logaddexp(shares, candidate.log_share + own[sofar])
+        follower = log_mean_exp(np.cumsum(gained, axis=0).reshape(len(timeline), len(values), width))
+        return np.logaddexp(self._log_shares + shares, self._log_follower + follower)

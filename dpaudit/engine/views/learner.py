@@ -1,0 +1,396 @@
+"""Learn views for one pair of data sets from its settled rounds, and keep their counts.
+
+Everything here is a function of settled rounds. Views change only between rounds, so that a bet never sees the outputs it
+is settled with.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.engine.encoding.batch import Encoded, record_keys, stack
+from dpaudit.engine.encoding.sorted_counts import SortedSample
+from dpaudit.engine.encoding.structure import OPEN
+from dpaudit.engine.evidence.e_process import Plan, Record
+from dpaudit.engine.views.partition import KeyTable, line_from, line_from_sorted
+from dpaudit.engine.views.scores import NaiveBayes, Score, fit_boosted, fit_linear, fit_naive_bayes
+from dpaudit.engine.views.view import MOST_RECORDS, Block, RecordView, ScoreView, ShapeView, ValueView, View, text_of
+
+Counts: TypeAlias = NDArray[np.int64]
+Sides: TypeAlias = tuple[Encoded, Encoded]
+Builder: TypeAlias = Callable[[Sides], Sequence[tuple[View, Counts]]]  # views, with the counts they were not fitted on
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOutputs:
+    """Limits of the outputs kept for learning, and times at which scores are fitted again."""
+
+    most_vectors: int = 65_536
+    """Outputs of each side that are kept if they hold several numbers."""
+    most_scalars: int = 32_768
+    """Outputs of each side that are kept if they hold a single number, which leaves less to learn."""
+    most_numbers: int = 4_000_000
+    """Numbers of each side that are kept."""
+    fewest: int = 1000
+    """Outputs of each side that are kept however many numbers they hold."""
+    refits: tuple[int, ...] = (64, 8)
+    """Scores are fitted again, on counts of all outputs seen, after the horizon divided by each of these numbers."""
+
+    @property
+    def fewest_for_refit(self) -> int:
+        """Outputs of each side from which counts hold clearly more than the outputs that are kept."""
+        return 2 * self.most_vectors
+
+
+@dataclass(frozen=True, slots=True)
+class ViewLimits:
+    """Which views are built."""
+
+    few_outputs: int = 64
+    """Up to this many distinct vectors, their table replaces scores, which would only divide the capital."""
+    most_structures: int = 64
+    """Structures that have cells of their own."""
+    most_differences: int = 64
+    """Coordinates up to which differences of successive coordinates are scored."""
+    repeated_share: float = 0.002
+    """Smallest share of repeated vectors for which they get a table."""
+    fewest_boosted: int = 1000
+    """Outputs of each side from which boosted trees are fitted."""
+
+
+KEPT = KeptOutputs()
+VIEW_LIMITS = ViewLimits()
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """Results of one round for one pair: counts per view and side, outputs to learn from, new exact repeats."""
+
+    counts: tuple[Counts, ...]  # per view: (2, cells), followed by the counts that scores are refitted on
+    learn: Sides
+    repeats: tuple[tuple[int, Any, int, str], ...] = ()  # (side, key, count, text)
+
+
+@dataclass
+class Learner:
+    """Learns views from settled rounds of one pair."""
+
+    build: Builder
+    horizon: int = 0  # outputs of each side that may come in all
+    seen: int = 0  # outputs of each side settled so far
+    version: int = 0  # how often scores were fitted on counts
+    seconds_to_build: float = 0.0  # expected time of the next rebuild, on twice as many outputs
+    views: tuple[View, ...] = ()
+    labels: dict[int, str] = field(default_factory=dict)
+    _past: list[Counts] = field(default_factory=list)
+    _chosen_on: list[Counts] = field(default_factory=list)  # the part of the past that structures were chosen on
+    _older: list[Counts] = field(default_factory=list)
+    _snapshot: list[Counts] = field(default_factory=list)
+    _kept: list[Sides] = field(default_factory=list)
+    _rows: int = 0
+    _built_on: int = 0  # the number of kept outputs when views were last built
+    _rebuild_at: int = 0
+    _studied: dict[str, Counts] = field(default_factory=dict)
+    _refits: list[int] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        # Counts hold more than the kept outputs. Refits come early enough for the new score to be bet on.
+        self._refits = [at for part in KEPT.refits if (at := self.horizon // part) >= KEPT.fewest_for_refit]
+
+    def counted(self) -> int:
+        """Return the number of outputs of each side on which every view has been counted."""
+        return min((int(past[0].sum()) for past in self._past), default=0)
+
+    def rows_to_keep(self, blocks: int = 1) -> int:
+        """Return how many outputs of each side every block of the next round should return for learning."""
+        return -(-max(0, self._capacity() - self._rows) // blocks)
+
+    @property
+    def width(self) -> int:
+        """Numbers of an output in the first round, at least 1."""
+        return max([1, *(batch.width for batch in self._kept[0])]) if self._kept else 1
+
+    def _capacity(self) -> int:
+        most = KEPT.most_vectors if self.width > 1 else KEPT.most_scalars
+        return max(KEPT.fewest, min(most, KEPT.most_numbers // self.width))
+
+    def past_counts(self) -> list[tuple[Counts, bool]]:
+        """Return cell counts of each view that may be compared with a later round, and whether its cells are ordered.
+
+        If not every structure has a cell, those that do were the most frequent on the outputs that they were chosen on,
+        partly by chance, so these outputs are left out.
+        """
+        fair = [
+            past - chosen if isinstance(view, ValueView) and chosen[:, -1].any() else past
+            for view, past, chosen in zip(self.views, self._past, self._chosen_on, strict=True)
+        ]
+        return [(past, view.ordered) for past, view in zip(fair, self.views, strict=True)]
+
+    def plans(self) -> list[Plan]:
+        """Return the orders of cells from which bets on the next round are chosen."""
+        return [
+            plan
+            for view, past, older in zip(self.views, self._past, self._older, strict=True)
+            for plan in Record(view.name, past, np.zeros_like(past), view.ordered, older).plans
+        ]
+
+    @property
+    def keeps(self) -> bool:
+        """True if outputs are kept; an interrupt may have come before those of the first round were."""
+        return bool(self._kept)
+
+    def kept(self) -> Sides:
+        """Return the outputs kept for learning, of each side."""
+        width = max(batch.width for sides in self._kept for batch in sides)
+        return (stack([a for a, _ in self._kept], width=width), stack([b for _, b in self._kept], width=width))
+
+    def halves(self) -> tuple[slice, slice]:
+        """Return kept outputs to choose an event on, and others to count it on, on which no score was fitted."""
+        # A refitted score was fitted on all outputs that came after the views were built.
+        rows = self._built_on if self.version else self._rows
+        return slice(rows // 2), slice(rows // 2, rows)
+
+    def settle(self, settled: Settled, size: int, *, last: bool = False) -> tuple[Record, ...]:
+        """Turn a round into records (bets from the past, counts from the round), and only then learn from it.
+
+        After the ``last`` round nothing is fitted, because no bet will use it.
+        """
+        counts = [new[:, : view.cells] for view, new in zip(self.views, settled.counts, strict=True)]
+        records = tuple(
+            Record(view.name, past, new, view.ordered, older)
+            for view, past, new, older in zip(self.views, self._past, counts, self._older, strict=True)
+        )
+        self.seen += size
+        self._past = [past + new for past, new in zip(self._past, counts, strict=True)]
+        for view, new in zip(self.views, settled.counts, strict=True):
+            if new.shape[1] > view.cells:
+                self._studied[view.name] = self._studied[view.name] + new[:, view.cells :]
+        self._age()
+        for batch in settled.learn:
+            self.labels.update(batch.labels)
+        if self.rows_to_keep() and len(settled.learn[0]):
+            self._kept.append(settled.learn)
+            self._rows += len(settled.learn[0])
+        if last:
+            return records
+        if self.seen >= self._rebuild_at and self._kept and (self._rows >= self._rebuild_at or not self.views):
+            if self.has_a_cell_for_every_output():
+                self._rebuild_at = 2 * self._rows
+            else:
+                self._rebuild()
+        elif settled.repeats:
+            self._add_records(settled.repeats)
+        if self._refits and self.seen >= self._refits[0]:
+            self._refit()
+        return records
+
+    def has_a_cell_for_every_output(self) -> bool:
+        """Return whether every output seen has a cell of its own, so that new views would be the same."""
+        match self.views:
+            case (ValueView() as view,):
+                return view.lie_in_exact_cells(self._past[0].sum(axis=0))
+        return False
+
+    def _rebuild(self) -> None:
+        begin = time.monotonic()
+        sides = self.kept()
+        self._kept = [sides]
+        self._rebuild_at = 2 * self._rows
+        built = self.build(sides)
+        self.views = tuple(view for view, _ in built)
+        self._past = [past for _, past in built]
+        half = len(sides[0]) // 2
+        self._built_on = self._rows
+        if self._refits:
+            self._study(sides)
+        # Scores were fitted on the first half, and are counted from the middle on.
+        first = [Block(batch.rows(slice(half))) for batch in sides]
+        middle = [Block(batch.rows(slice(half, half + half // 2))) for batch in sides]
+        self._older = [_count(view, middle if isinstance(view, ScoreView) else first) for view in self.views]
+        self._chosen_on = list(self._older)
+        self._snapshot = list(self._past)
+        self.seconds_to_build = 2.0 * (time.monotonic() - begin)
+
+    def _study(self, sides: Sides) -> None:
+        """Let views count what a later score is fitted on, beginning with the outputs that they were fitted on."""
+        half = len(sides[0]) // 2
+        for place, view in enumerate(self.views):
+            if isinstance(view, ScoreView) and isinstance(view.score, NaiveBayes):
+                score = view.score
+                self._studied[view.name] = np.stack([score.study(batch.rows(slice(half)))[1] for batch in sides])
+                self.views = (*self.views[:place], replace(view, studies=True), *self.views[place + 1 :])
+
+    def _refit(self) -> None:
+        """Fit scores on all counted outputs; their cells and past come from the second half of the kept outputs.
+
+        Outputs kept after the views were built are among those counted, so the past looks a little too good. Bets stay valid,
+        because their validity does not depend on the past.
+        """
+        self._refits.pop(0)
+        sides = self.kept()
+        half = len(sides[0]) // 2
+        rest: Sides = (sides[0].rows(slice(half, None)), sides[1].rows(slice(half, None)))
+        for place, view in enumerate(self.views):
+            if isinstance(view, ScoreView) and isinstance(view.score, NaiveBayes) and view.studies:
+                score = view.score.refitted(self._studied[view.name])
+                fresh, past = _score_view(view.name, score, rest)
+                fresh = replace(fresh, studies=bool(self._refits))
+                self.views = (*self.views[:place], fresh, *self.views[place + 1 :])
+                self._past[place] = self._snapshot[place] = past
+                self._older[place] = _count(fresh, [Block(batch.rows(slice(half // 2))) for batch in rest])
+                self.version += 1
+
+    def _age(self) -> None:
+        """Keep "older" between a quarter and a half of the past."""
+        if self._past and self._past[0].sum() >= 2 * self._snapshot[0].sum():
+            self._older, self._snapshot = self._snapshot, list(self._past)
+
+    def _add_records(self, repeats: Sequence[tuple[int, Any, int, str]]) -> None:
+        """Give newly repeated outputs a cell; what was counted of them moves out of "everything else"."""
+        for place, view in enumerate(self.views):
+            if not isinstance(view, RecordView):
+                continue
+            counts: dict[Any, list[int]] = {}
+            text_of_key: dict[Any, str] = {}
+            for side, key, count, text in repeats:
+                counts.setdefault(key, [0, 0])[side] += count
+                text_of_key[key] = text
+            free = MOST_RECORDS - view.table.keys.size
+            new = sorted(counts, key=lambda key: (-sum(counts[key]), key))[: max(free, 0)]
+            if not new:
+                return
+            keys = np.concatenate([view.table.keys, np.array(new, dtype=view.table.keys.dtype)])
+            order = np.argsort(keys)
+            past = self._past[place]
+            moved = np.array([counts[key] for key in new], dtype=np.int64).T
+            other = np.maximum(past[:, -1:] - moved.sum(axis=1, keepdims=True), 0)
+            known = np.concatenate([past[:, :-1], moved], axis=1)[:, order]
+            self._past[place] = np.concatenate([known, other], axis=1)
+            # The older counts of the new cells are not known: they stay in "everything else".
+            for kept in (self._older, self._snapshot):
+                known = np.concatenate([kept[place][:, :-1], np.zeros_like(moved)], axis=1)[:, order]
+                kept[place] = np.concatenate([known, np.minimum(kept[place][:, -1:], other)], axis=1)
+            texts = {**view.texts, **{key: text_of_key[key] for key in new}}
+            grown = RecordView(KeyTable(keys[order]), texts, view.floats)
+            self.views = (*self.views[:place], grown, *self.views[place + 1 :])
+
+
+def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Counts]]:
+    """Return views for these outputs, each with the counts of the outputs that it was not fitted on."""
+    of_d, of_neighbour = sides
+    rows = len(of_d)
+    resolution = _resolution(rows)
+    codes = np.unique(np.concatenate([of_d.structures.values, of_neighbour.structures.values]))
+    table = KeyTable(codes if codes.size <= VIEW_LIMITS.most_structures else _frequent_structures(sides))
+    width = max(of_d.width, of_neighbour.width)
+    blocks = [Block(batch) for batch in sides]
+    views: list[View] = []
+    built: list[tuple[View, Counts]] = []
+    if width <= 1:
+        numbers = [_numbers(sides, code) for code in table.keys]
+        lines = (None if pooled is None else line_from_sorted(pooled, resolution=resolution) for pooled in numbers)
+        values = ValueView(table, tuple(lines))
+        alone = numbers[0] if len(numbers) == 1 and width == 1 else None
+        records = _record_view(sides) if alone is None else _exact_numbers(alone)
+        views.append(values)
+        if not _has_cells_for_all(values, records, blocks):
+            views.append(records)
+    else:
+        if codes.size > 1:
+            views.append(ShapeView(table))
+        records = _record_view(sides)
+        if records.table.keys.size:
+            views.append(records)
+        if not _few_outputs(records, blocks):
+            built.extend(_score_views(sides, boosted=boosted))
+    return [(view, _count(view, blocks)) for view in views] + built
+
+
+def _has_cells_for_all(values: ValueView, records: RecordView, blocks: Sequence[Block]) -> bool:
+    """Return whether every output has its own cell among the values, so that a table of outputs would add nothing."""
+    if not records.table.keys.size or _count(records, blocks)[:, -1].sum() > 0:
+        return False
+    line = values.lines[0]
+    cells = line.cuts if records.floats and line is not None else values.codes.keys
+    return bool(np.isin(records.table.keys, cells).all())
+
+
+def _frequent_structures(sides: Sides) -> NDArray[np.uint64]:
+    """Return the most frequent codes in the first half of the outputs; the second gives their frequency without bias."""
+    first = np.concatenate([batch.codes[: len(batch) // 2] for batch in sides])
+    codes, frequency = np.unique(first, return_counts=True)
+    return np.sort(codes[np.argsort(-frequency)[: VIEW_LIMITS.most_structures]])
+
+
+def _few_outputs(records: RecordView, blocks: Sequence[Block]) -> bool:
+    """Return whether the distinct outputs are few, so that scores would only divide the capital."""
+    if not 0 < records.table.keys.size <= VIEW_LIMITS.few_outputs:
+        return False
+    return bool(_count(records, blocks)[:, -1].sum() == 0)
+
+
+def _numbers(sides: Sides, code: np.uint64) -> NDArray[np.float64] | None:
+    """Return the single numbers of one structure, sorted; None if it holds none."""
+    if not any(OPEN in batch.labels.get(int(code), "") for batch in sides):
+        return None
+    values = [batch.of_kind(code) for batch in sides if batch.width]
+    return np.sort(np.concatenate(values)) if values else np.empty(0)
+
+
+def _exact_numbers(ascending: NDArray[np.float64]) -> RecordView:
+    table, _ = SortedSample(ascending).repeated(MOST_RECORDS)
+    return RecordView(KeyTable(table), {float(key): f"output == {float(key)!r}" for key in table}, floats=True)
+
+
+def _record_view(sides: Sides) -> RecordView:
+    keys = [record_keys(batch) for batch in sides]
+    pooled = np.sort(np.concatenate(keys))
+    table, lengths = SortedSample(pooled).repeated(MOST_RECORDS)
+    if sides[0].width > 1 and lengths.sum() < VIEW_LIMITS.repeated_share * pooled.size:
+        table = table[:0]
+    texts: dict[Any, str] = {}
+    for batch, own in zip(sides, keys, strict=True) if table.size else ():
+        order = np.argsort(own, kind="stable")
+        place = np.searchsorted(own[order], table)
+        for key, index in zip(table, place, strict=True):
+            if index < own.size and own[order[index]] == key:
+                texts.setdefault(int(key), f"output == {text_of(batch, int(order[index]))}")
+    return RecordView(KeyTable(table), texts, floats=False)
+
+
+def _score_views(sides: Sides, *, boosted: bool) -> Sequence[tuple[View, Counts]]:
+    """Fit scores on the first half of the outputs; cells and counts come from the second."""
+    half = len(sides[0]) // 2
+    fit: Sides = (sides[0].rows(slice(half)), sides[1].rows(slice(half)))
+    rest: Sides = (sides[0].rows(slice(half, None)), sides[1].rows(slice(half, None)))
+    width = sides[0].width
+    scores: list[tuple[str, Score | None]] = [
+        ("naive Bayes", fit_naive_bayes(*fit)[0]),
+        ("linear", fit_linear(*fit)),
+    ]
+    if width <= VIEW_LIMITS.most_differences:
+        scores.append(("naive Bayes of differences", fit_naive_bayes(*fit, differences=True)[0]))
+    if boosted and half >= VIEW_LIMITS.fewest_boosted:
+        scores.append(("boosted", fit_boosted(*fit)))
+    return [_score_view(name, score, rest) for name, score in scores if score is not None]
+
+
+def _score_view(name: str, score: Score, rest: Sides) -> tuple[ScoreView, Counts]:
+    """Return a score with cells learned from outputs on which it was not fitted, and their counts."""
+    scored = [score(side) for side in rest]
+    line = line_from(np.concatenate(scored), resolution=_resolution(len(rest[0]) * 2))
+    return ScoreView(name, score, line), np.stack([line.tally(values) for values in scored])
+
+
+def _resolution(rows: int) -> int:
+    return 16 if rows < 1500 else 32 if rows < 10_000 else 64
+
+
+def _count(view: View, blocks: Sequence[Block]) -> Counts:
+    return np.array([view.count(block) for block in blocks])

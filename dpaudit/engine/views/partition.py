@@ -1,0 +1,231 @@
+"""Partition the real line, or a table of exact values, into cells that can be counted fast.
+
+A cell is ``[cut, next cut)``; an exact value ``a`` is the cell ``[a, nextafter(a))``, so one sorted search per cut counts
+everything. Minus infinity, plus infinity and NaN have cells of their own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit.engine.encoding.sorted_counts import SortedSample, most_frequent
+
+Floats: TypeAlias = NDArray[np.float64]
+Counts: TypeAlias = NDArray[np.int64]
+
+LOWEST = -np.finfo(np.float64).max
+MOST_ATOMS = 256  # repeated values that get a cell of their own
+FEWEST_PER_CELL = 8  # outputs learned from in each cell
+RASTER_BINS = 4096  # bins of a raster
+FIRST_BIN = 2.0**52  # floats from here to twice as much are the integers
+BIN_WIDTHS = (2.0**-900, 2.0**900)  # beyond these widths sums overflow or lose their last bits
+MARGIN = 0.15  # share of the learned range that a raster adds on either side; later blocks seldom reach further
+VALUES_IN_CACHE = 32_768  # values that are counted at a time
+KEPT_CUTS = 0.9  # smallest share of the cuts that must fall into bins of their own
+FEWEST_FOR_RASTER = 30_000  # with fewer values to learn from, sorting costs little
+
+
+@dataclass(frozen=True, slots=True)
+class Raster:
+    """Equal bins whose edges hold all inner cuts of a line, so that a histogram, without a sort, counts its cells.
+
+    For a power of two w, floats between 2**52 w and 2**53 w are the multiples of w, and their bits count them. So ``x + shift``
+    with a shift of about 2**52 w is the number of a bin of width w, rounded by the sum itself. Each operation, also rounding and
+    clipping to the bins 0 ... ``RASTER_BINS``, is monotone in x, so "bin >= k" is the same as "x >= cut" for the
+    smallest float in bin k, and that float is the cut.
+    """
+
+    width: float  # a power of two
+    shift: float
+    starts: NDArray[np.intp]  # the first bin of each cell: 0, and that of each inner cut
+
+    def place(self, values: Floats) -> NDArray[np.int64]:
+        """Return the bin of each finite value."""
+        first = FIRST_BIN * self.width
+        with np.errstate(over="ignore"):  # an overflow belongs to the last bin
+            place = np.clip(values + self.shift, first, first + RASTER_BINS * self.width)
+        return place.view(np.int64) - np.float64(first).view(np.int64)
+
+    def count(self, values: Floats) -> Counts | None:
+        """Count the values below the first cut, between the cuts, and above the last; None if one is not finite."""
+        histogram = np.zeros(RASTER_BINS + 1, np.int64)
+        buffer = np.empty(min(VALUES_IN_CACHE, values.size))
+        bits_of_first = np.float64(FIRST_BIN * self.width).view(np.int64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            # In pieces that stay in the cache, beginning with the values drawn last, which are there already.
+            for start in reversed(range(0, values.size, VALUES_IN_CACHE)):
+                part = values[start : start + VALUES_IN_CACHE]
+                bins = np.add(part, self.shift, out=buffer[: part.size]).view(np.int64)
+                bins -= bits_of_first
+                # Any value out of range, also NaN and infinities, sets a bit that no bin number has.
+                if np.bitwise_or.reduce(bins) & ~(RASTER_BINS - 1):
+                    if not np.isfinite(part).all():
+                        return None
+                    bins = self.place(part)
+                histogram += np.bincount(bins, minlength=RASTER_BINS + 1)
+        return np.add.reduceat(histogram, self.starts)
+
+    @classmethod
+    def under(cls, edges: Floats, low: float, high: float) -> tuple[Raster, Floats] | None:
+        """Return a raster for these edges, and the edges moved to its bins; None if it would join too many of them."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            margin = MARGIN * (np.float64(high) - low)
+            low, high = float(low - margin), float(high + margin)
+            least = (np.float64(high) - low) / RASTER_BINS
+        if not edges.size or not BIN_WIDTHS[0] <= least <= BIN_WIDTHS[1]:
+            return None
+        width = 2.0 ** math.ceil(math.log2(least))
+        if not abs(low) < FIRST_BIN / 4.0 * width:  # such large floats are too far apart for these bins
+            return None
+        raster = cls(width, (FIRST_BIN - math.floor(low / width)) * width, np.empty(0, np.intp))
+        bins = np.unique(raster.place(edges))
+        bins = bins[(bins > 0) & (bins < RASTER_BINS)]
+        if bins.size < KEPT_CUTS * edges.size:
+            return None
+        # Sums are rounded to the nearest bin: half a bin below its centre is the first float in it, or the last before it.
+        halfway: Floats = np.asarray((bins + (math.floor(low / width) - 0.5)) * width, dtype=np.float64)
+        cuts = np.where(raster.place(halfway) >= bins, halfway, np.nextafter(halfway, np.inf))
+        return cls(width, raster.shift, np.concatenate(([0], bins)).astype(np.intp)), cuts
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Cells of the real line: {-inf}, [LOWEST, cut), ..., {+inf}, {NaN}."""
+
+    cuts: Floats
+    raster: Raster | None = None
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return int(self.cuts.size) + 2
+
+    @property
+    def exact(self) -> NDArray[np.bool_]:
+        """True for cells that hold a single value."""
+        with np.errstate(over="ignore"):
+            single = np.nextafter(self.cuts[:-1], np.inf) == self.cuts[1:]
+        return np.concatenate([[True], single, [True, True]])
+
+    def count(self, ascending: SortedSample) -> Counts:
+        """Count a sorted sample."""
+        below = np.zeros(self.cells + 1, np.int64)
+        below[1:-2] = ascending.below(self.cuts)
+        below[-2:] = ascending.size
+        if np.isnan(ascending.values[-1:]).any():
+            below[-2] = ascending.below(np.array([np.nan]))[0]
+        return below[1:] - below[:-1]
+
+    def tally(self, values: Floats) -> Counts:
+        """Count values in any order."""
+        inside = None if self.raster is None else self.raster.count(values)
+        if inside is None:
+            return self.count(SortedSample(np.sort(values)))
+        counts = np.zeros(self.cells, np.int64)
+        counts[1:-2] = inside
+        return counts
+
+    def describe(self, cells: NDArray[np.bool_], name: str = "output") -> list[str]:
+        """The selected cells as conditions on ``name``, neighbouring cells joined."""
+        parts: list[str] = []
+        bounds = np.concatenate(([-np.inf], self.cuts))
+        start: int | None = None
+        for cell in range(self.cuts.size + 1):
+            if cells[cell] and start is None:
+                start = cell
+            if start is not None and (cell == self.cuts.size or not cells[cell + 1]):
+                low = bounds[start]
+                high = bounds[cell + 1] if cell < self.cuts.size else np.inf
+                parts.append(_interval(float(low), float(high), cell == self.cuts.size, name))
+                start = None
+        if cells[-1]:
+            parts.append(f"{name} is NaN")
+        return parts
+
+
+def _interval(low: float, high: float, to_infinity: bool, name: str) -> str:
+    """``low <= name < high``, said as simply as it can be; exact about infinities."""
+    if low == -np.inf and to_infinity:
+        return f"{name} is a number"
+    if low == -np.inf:
+        return f"{name} == -inf" if high == LOWEST else f"{name} < {high!r}"
+    if low == np.inf:
+        return f"{name} == inf"
+    if low == LOWEST:
+        return f"{name} > -inf" if to_infinity else f"-inf < {name} < {high!r}"
+    if to_infinity:
+        return f"{name} >= {low!r}"
+    with np.errstate(over="ignore"):
+        if np.nextafter(low, np.inf) == high:
+            return f"{name} == {low!r}"
+    return f"{low!r} <= {name} < {high!r}"
+
+
+def line_from(pooled: Floats, *, resolution: int) -> Line:
+    """Return cells learned from a pooled sample: repeated values, quantile bins, and tails that halve cell by cell."""
+    return line_from_sorted(np.sort(pooled), resolution=resolution)
+
+
+def line_from_sorted(ascending: Floats, *, resolution: int) -> Line:
+    """Return the cells of :func:`line_from` for a sorted sample."""
+    finite = ascending[np.searchsorted(ascending, -np.inf, side="right") : np.searchsorted(ascending, np.inf)]
+    atoms, _ = SortedSample(finite).repeated(MOST_ATOMS)
+    rest = finite[~np.isin(finite, atoms)] if atoms.size else finite
+    cells = min(resolution, rest.size // FEWEST_PER_CELL)
+    levels = np.arange(1, cells) / cells if cells > 1 else np.empty(0)
+    if cells > 1:
+        depth = int(np.log2(max(rest.size / cells / FEWEST_PER_CELL, 1.0)))
+        tails = 0.5 ** np.arange(1, depth + 1) / cells
+        levels = np.concatenate([levels, tails, 1.0 - tails])
+    edges = quantiles(rest, levels)
+    if not atoms.size and rest.size >= FEWEST_FOR_RASTER:
+        rastered = Raster.under(edges, float(rest[0]), float(rest[-1]))
+        if rastered is not None:
+            raster, edges = rastered
+            return Line(np.concatenate([[LOWEST], edges, [np.inf]]), raster)
+    with np.errstate(over="ignore"):  # beyond the largest float is infinity, which is a cut already
+        cuts = np.concatenate([[LOWEST, np.inf], edges, atoms, np.nextafter(atoms, np.inf)])
+    return Line(np.unique(cuts))
+
+
+def quantiles(ascending: Floats, levels: Floats) -> Floats:
+    """Return quantiles of a sorted sample by linear interpolation; numpy's function would sort it again."""
+    if not levels.size:
+        return np.empty(0)
+    place = levels * (ascending.size - 1)
+    below = place.astype(np.intp)
+    low, high = ascending[below], ascending[np.minimum(below + 1, ascending.size - 1)]
+    share = place - below
+    return np.asarray(low * (1.0 - share) + high * share)  # high - low may overflow
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTable:
+    """One cell for each known exact value (or key), and a last one for everything else."""
+
+    keys: NDArray[Any]  # sorted, distinct
+
+    @property
+    def cells(self) -> int:
+        """Number of cells."""
+        return int(self.keys.size) + 1
+
+    def count(self, ascending: SortedSample) -> Counts:
+        """Count a sorted sample of values or keys."""
+        counts = np.empty(self.cells, np.int64)
+        counts[:-1] = ascending.equal(self.keys)
+        counts[-1] = ascending.size - counts[:-1].sum()
+        return counts
+
+    def unknown(self, ascending: SortedSample, limit: int) -> tuple[NDArray[Any], Counts]:
+        """Return repeated values that have no cell yet, and their frequencies."""
+        if self.keys.size and self.count(ascending)[-1] < 2:
+            return ascending.values[:0], np.empty(0, np.int64)
+        keys, lengths = ascending.repeated(limit + self.keys.size)
+        new = ~np.isin(keys, self.keys)
+        return most_frequent(keys[new], lengths[new], limit)

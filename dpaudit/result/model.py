@@ -1,0 +1,230 @@
+"""What an audit found, as values that print, pickle, and convert to a versioned dict and back."""
+
+from __future__ import annotations
+
+import enum
+import math
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from typing import Any
+
+from dpaudit import claims
+from dpaudit._util.deprecation import renamed_fields
+from dpaudit.claims import Claim, Relation, Verdict
+from dpaudit.errors import InvalidArgument
+
+FORMAT = 2
+# Format 1 is read too: it has other names for these entries of a result and of its witness.
+OLD_RESULT_NAMES = {"log_threshold": "threshold"}
+OLD_WITNESS_NAMES = {"observed_log_ratio": "epsilon"}
+
+
+class Channel(enum.Enum):
+    """What is watched."""
+
+    VALUE = "value"
+    REPRESENTATION = "representation"
+    TIMING = "timing"
+
+
+class StoppedBy(enum.Enum):
+    """Why an audit ended."""
+
+    VIOLATION = "violation"
+    SAMPLES = "samples"
+    SECONDS = "seconds"
+    INTERRUPT = "interrupt"
+    TIMEOUT = "timeout"
+    LOST_WORKER = "lost worker"
+    CONTROL = "control"  # timing: calls on D and on a copy of D could be told apart
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Versions of what produced a result."""
+    found = {"python": platform.python_version()}
+    for package in ("dpaudit", "numpy", "scipy", "hypothesis"):
+        try:
+            found[package] = metadata.version(package)
+        except metadata.PackageNotFoundError:
+            found[package] = "unknown"
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Frequency:
+    """How often an event happened on one side, with an exact interval (Clopper-Pearson) for its probability."""
+
+    count: int
+    trials: int
+    low: float
+    high: float
+
+    @property
+    def estimate(self) -> float:
+        """Observed share."""
+        return self.count / self.trials if self.trials else math.nan
+
+    def __str__(self) -> str:
+        return f"{self.count} of {self.trials} ({self.estimate:.4g}, between {self.low:.4g} and {self.high:.4g})"
+
+
+@renamed_fields(epsilon="observed_log_ratio")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witness:
+    """The smallest pair and event found, with what was counted on fresh outputs."""
+
+    data: str  # Python source where there is one, otherwise the repr
+    neighbour: str
+    literal: bool  # whether the two are source that makes them again
+    event: str
+    event_code: str  # a Python expression in `output`, or empty where there is none
+    on_data: Frequency
+    on_neighbour: Frequency
+    observed_log_ratio: float  # of the observed shares, at the claim's delta
+    confirmed: bool  # whether the pair was confirmed on fresh outputs
+    shrunk: bool  # whether it is smaller than the pair the audit found
+    seed: int
+    mechanism: str  # how to import it, or empty
+    script_text: str = ""
+
+    def script(self) -> str:
+        """A stand-alone Python program that repeats the measurement and prints it."""
+        return self.script_text
+
+
+@renamed_fields(threshold="log_threshold")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """What an audit found: ``repr`` is one line, ``print`` shows the whole story."""
+
+    name: str
+    claim: Claim
+    verdict: Verdict
+    epsilon_lower: float
+    delta: float  # the delta at which epsilon_lower is stated
+    parameter_lower: float  # the bound in the claim's own parameter
+    alpha: float
+    samples: int  # drawn up to the verdict: both sides, all pairs, learning included
+    seconds: float
+    pairs: int  # pairs of data sets that were sampled
+    channel: Channel
+    relation: Relation | None
+    detectable_epsilon: float  # what would have been caught, by an event of probability 0.1
+    detectable: Mapping[float, float] = field(hash=False)  # the same for other probabilities
+    stopped_by: StoppedBy
+    reproducible: bool
+    seed: int
+    witness: Witness | None = None
+    messages: tuple[str, ...] = ()
+    trajectory: tuple[tuple[int, float], ...] = ()  # (samples, log-wealth against the claim)
+    log_threshold: float = math.inf  # log-wealth at which the claim is refuted
+    samples_after: int = 0  # spent on shrinking and confirming
+    outputs: Mapping[str, Any] = field(default_factory=dict, hash=False)  # small summary for pictures
+    versions: Mapping[str, str] = field(default_factory=versions, hash=False)
+
+    def __str__(self) -> str:
+        from dpaudit.result.text import render
+
+        return render(self)
+
+    def __repr__(self) -> str:
+        from dpaudit.result.text import headline
+
+        one_line = " ".join(headline(self).split())
+        return f"<Result {one_line}>"
+
+    def __bool__(self) -> bool:
+        # `assert dpaudit.audit(...)` would otherwise pass whatever was found.
+        raise TypeError(
+            "The truth value of a Result is ambiguous. Compare result.verdict with a dpaudit.Verdict, or use "
+            "dpaudit.assert_private(...) in a test."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for JSON; infinities are the strings ``"inf"`` and ``"-inf"``."""
+        plain: dict[str, Any] = {"format": FORMAT}
+        for name in self.__dataclass_fields__:
+            plain[name] = as_plain(getattr(self, name))
+        return plain
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Result:
+        """Read back what :meth:`to_dict` wrote."""
+        if plain.get("format") not in (1, FORMAT):
+            raise InvalidArgument(
+                f"format={plain.get('format')!r} of a result must be 1 or {FORMAT}; it is from another version."
+            )
+        old = plain["format"] == 1
+        fields = _fields(cls, plain, OLD_RESULT_NAMES if old else {})
+        for name in ("epsilon_lower", "delta", "parameter_lower", "detectable_epsilon", "log_threshold"):
+            fields[name] = float(fields[name])
+        fields["claim"] = claim_from_dict(plain["claim"])
+        fields["verdict"] = Verdict(plain["verdict"])
+        fields["channel"] = Channel(plain["channel"])
+        fields["stopped_by"] = StoppedBy(plain["stopped_by"])
+        fields["relation"] = None if plain["relation"] is None else Relation(plain["relation"])
+        fields["detectable"] = {float(mass): float(value) for mass, value in plain["detectable"].items()}
+        fields["messages"] = tuple(plain["messages"])
+        fields["trajectory"] = tuple((int(n), float(w)) for n, w in plain["trajectory"])
+        if plain["witness"] is not None:
+            shown = _fields(Witness, plain["witness"], OLD_WITNESS_NAMES if old else {})
+            shown["observed_log_ratio"] = float(shown["observed_log_ratio"])
+            for side in ("on_data", "on_neighbour"):
+                shown[side] = Frequency(**plain["witness"][side])
+            fields["witness"] = Witness(**shown)
+        return cls(**fields)
+
+
+def _fields(cls: type[Any], plain: Mapping[str, Any], old_names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the entries of a dict that are fields of a dataclass, some of them under older names."""
+    return {name: plain[old_names.get(name, name)] for name in cls.__dataclass_fields__}
+
+
+def claim_to_dict(claim: Claim) -> dict[str, Any]:
+    """A claim as its kind, parameters and relation."""
+    parameters = {
+        ("delta" if name == "delta_claimed" else name): as_plain(getattr(claim, name))
+        for name in claim.__dataclass_fields__  # type: ignore[attr-defined]  # every claim is a dataclass
+        if name != "relation"
+    }
+    return {
+        "kind": type(claim).__name__,
+        "parameters": parameters,
+        "relation": claim.relation.value if claim.relation else None,
+    }
+
+
+def claim_from_dict(plain: Mapping[str, Any]) -> Claim:
+    """Read back what :func:`claim_to_dict` wrote; only the five claims can be named."""
+    kinds: dict[str, Any] = {
+        kind.__name__: kind
+        for kind in (claims.PureDP, claims.ApproxDP, claims.GaussianDP, claims.ZeroConcentratedDP, claims.RenyiDP)
+    }
+    if plain["kind"] not in kinds:
+        raise InvalidArgument(f"kind={plain['kind']!r} must be one of {', '.join(kinds)}.")
+    relation = None if plain["relation"] is None else Relation(plain["relation"])
+    made: Claim = kinds[plain["kind"]](**plain["parameters"], relation=relation)
+    return made
+
+
+def as_plain(value: Any) -> Any:
+    """Anything in a result as plain data for JSON; numbers that are not finite become text."""
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else str(float(value))
+    if isinstance(value, enum.Enum):
+        return value.value
+    if isinstance(value, Witness | Frequency):
+        return {name: as_plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, Mapping):
+        return {str(key): as_plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [item if type(item) in (int, str) else as_plain(item) for item in value]
+    if hasattr(value, "parameter_name"):
+        return claim_to_dict(value)
+    if hasattr(value, "item"):
+        return as_plain(value.item())
+    return value

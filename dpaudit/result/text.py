@@ -1,0 +1,146 @@
+"""A result as a person reads it: a violation is a bug report, and nothing found says what would have been."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+
+from dpaudit.claims import Claim, PureDP, RenyiDP, Verdict, claimed_epsilon
+from dpaudit.result.model import Result, StoppedBy, Witness
+
+WIDTH = 110
+STOPPED = {
+    StoppedBy.VIOLATION: "stopped at the violation",
+    StoppedBy.SAMPLES: "all samples used",
+    StoppedBy.SECONDS: "out of time",
+    StoppedBy.INTERRUPT: "interrupted",
+    StoppedBy.TIMEOUT: "a call timed out",
+    StoppedBy.LOST_WORKER: "a worker was lost",
+    StoppedBy.CONTROL: "the control failed",
+}
+
+
+def headline(result: Result) -> str:
+    """One line: verdict, name, claim, bound, cost."""
+    return (
+        f"{result.verdict}  {result.name}: claimed {result.claim!r}, shown {shown(result)} "
+        f"({result.samples:,} samples, {result.seconds:.1f} s)"
+    )
+
+
+def shown(result: Result) -> str:
+    """The bound in words."""
+    at = f" at delta {result.delta:g}" if result.delta else ""
+    claimed = claimed_epsilon(result.claim)
+    # A claim that is refuted itself leaves only larger epsilons.
+    beyond = result.verdict is Verdict.VIOLATION and result.epsilon_lower == claimed
+    text = f"epsilon {'>' if beyond else '>='} {result.epsilon_lower:.4g}{at}"
+    if claimed is None:
+        text = f"{parameter_words(result.claim)} >= {result.parameter_lower:.4g}, {text}"
+    return text
+
+
+def parameter_words(claim: Claim) -> str:
+    """The claim's own parameter, told from the epsilon of approximate DP beside it."""
+    return f"epsilon of order {claim.order:g}" if isinstance(claim, RenyiDP) else claim.parameter_name
+
+
+def render(result: Result) -> str:
+    """The whole story."""
+    lines = [headline(result)]
+    if result.verdict is Verdict.VIOLATION:
+        lines += _violation(result)
+    elif result.verdict is Verdict.NO_VIOLATION_FOUND:
+        lines += _nothing_found(result)
+    else:
+        lines += ["", *_paragraph("The audit could not decide; this is not a sign of privacy.")]
+    for message in result.messages:
+        lines += ["", *_paragraph(f"Note: {message}")]
+    # Either the mechanism has randomness of its own, or the budget was too small to find out.
+    replay = "" if result.reproducible else " A rerun with this seed may draw other numbers."
+    lines += [
+        "",
+        *_paragraph(f"Seed {result.seed}; {STOPPED[result.stopped_by]}; {result.pairs} pair(s) tried.{replay}"),
+    ]
+    return "\n".join(lines)
+
+
+def _violation(result: Result) -> list[str]:
+    lines = [
+        "",
+        *_paragraph(
+            f"The claim is false, or an event of probability {result.alpha:g} has happened. Claimed: {result.claim!r}. "
+            f"Shown: {shown(result)}."
+        ),
+    ]
+    witness = result.witness
+    if witness is None:
+        return lines
+    return [*lines, "", *_witness(witness)]
+
+
+def _witness(witness: Witness) -> list[str]:
+    ratio = "infinite" if math.isinf(witness.observed_log_ratio) else f"{witness.observed_log_ratio:.3f}"
+    title = "Smallest pair found" if witness.shrunk else "Pair"
+    lines = [
+        f"{title}{'' if witness.confirmed else ' (not confirmed on fresh outputs)'}:",
+        f"  data:      {witness.data}",
+        f"  neighbour: {witness.neighbour}",
+        "Event:",
+        *textwrap.wrap(witness.event, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False),
+        "Counted on fresh outputs (with 99 % intervals):",
+        f"  on data:      {witness.on_data}",
+        f"  on neighbour: {witness.on_neighbour}",
+        f"  log-ratio of the shares: {ratio}",
+    ]
+    return [*lines, "", "result.witness.script() is a program that repeats this measurement."]
+
+
+def _nothing_found(result: Result) -> list[str]:
+    return [
+        "",
+        *_paragraph(
+            f"This is not a proof of privacy. {detectable_in_words(result)} Rarer leaks, and leaks on data that were not "
+            "tried, need more."
+        ),
+    ]
+
+
+def detectable_rows(result: Result) -> list[tuple[str, str]]:
+    """Probability of an event, and from which epsilon on it would have been caught, most probable first."""
+    return [
+        (f"{mass:g}", f"{epsilon:.3g}" if math.isfinite(epsilon) else "not with these samples")
+        for mass, epsilon in sorted(result.detectable.items(), reverse=True)
+    ]
+
+
+def detectable_note(claim: Claim, epsilon: str = "this epsilon") -> str:
+    """What the numbers of :func:`detectable_rows` state (see ``dpaudit.engine.search.detectable``).
+
+    >>> print(detectable_note(PureDP(1.0)))
+    An event of probability m on one data set and m exp(-epsilon) on its neighbour would have been caught, with probability
+    about 0.9, from this epsilon on. Among numbers it is an end of the range, or of one coordinate's: an interval inside takes
+    about twice the samples, and a rare one is missed.
+    """
+    plus = "" if isinstance(claim, PureDP) else ", plus the delta that the claim allows,"
+    return (
+        f"An event of probability m{plus} on one data set and m exp(-epsilon) on its neighbour would have been caught, with "
+        f"probability about 0.9, from {epsilon} on. Among numbers it is an end of the range, or of one coordinate's: an interval "
+        "inside takes about twice the samples, and a rare one is missed."
+    )
+
+
+def detectable_in_words(result: Result) -> str:
+    """What would have been caught, in one sentence, as far as anything would."""
+    caught = [
+        f"{epsilon:.3g} (m={mass:g})"
+        for mass, epsilon in sorted(result.detectable.items(), reverse=True)
+        if math.isfinite(epsilon)
+    ]
+    if not caught:
+        return "With these samples no event would have been caught, however much it tells."
+    return detectable_note(result.claim, f"epsilon {', '.join(caught)}")
+
+
+def _paragraph(text: str) -> list[str]:
+    return textwrap.wrap(text, WIDTH, break_on_hyphens=False)

@@ -1,0 +1,229 @@
+"""The journal: what it survives, and that only exact matches are reused."""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpaudit
+from dpaudit import neighbours
+from dpaudit.cli.journal import KEPT, Journal, audit_key, describe, read_lines, sources_digest
+from dpaudit.engine.audit import Audit
+
+
+def started(folder: Path, *, resume: bool = False) -> tuple[Journal, list[str]]:
+    said: list[str] = []
+    return Journal.start(folder, resume=resume, say=said.append), said
+
+
+def lines(journal: Journal) -> list[dict[str, Any]]:
+    assert journal.path is not None
+    return [json.loads(line) for line in journal.path.read_text().splitlines()]
+
+
+def test_every_line_is_there_at_once(tmp_path: Path) -> None:
+    journal, said = started(tmp_path / "j")
+    journal.began("k", "name")
+    journal.round("k", np.int64(100), np.float64(1.23456789))  # type: ignore[arg-type]
+    journal.finished("k", {"result": 1})
+    assert [record["kind"] for record in lines(journal)] == ["run", "began", "round", "result"]
+    assert lines(journal)[2] == {"kind": "round", "key": "k", "samples": 100, "log_wealth": 1.234568}
+    assert (tmp_path / "j" / ".gitignore").read_text() == "*\n"
+    assert said == []
+
+
+def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
+    journal, _ = started(tmp_path)
+    journal.finished("one", {"result": 1})
+    again, said = started(tmp_path, resume=True)
+    assert again.earlier == {"one": {"result": 1}}
+    assert said == []
+    assert again.path != journal.path  # two runs never write to one file
+
+
+def test_a_run_that_ended_is_not(tmp_path: Path) -> None:
+    journal, _ = started(tmp_path)
+    journal.finished("one", {"result": 1})
+    journal.end()
+    again, said = started(tmp_path, resume=True)
+    assert again.earlier == {}
+    assert said == ["The last run went to its end; there is nothing to resume, so everything is run."]
+
+
+def test_without_resume_nothing_is_taken_over(tmp_path: Path) -> None:
+    journal, _ = started(tmp_path)
+    journal.finished("one", {"result": 1})
+    assert started(tmp_path)[0].earlier == {}
+    # Only the newest counts: the run in between had nothing.
+    assert started(tmp_path, resume=True)[0].earlier == {}
+
+
+def test_nothing_to_resume(tmp_path: Path) -> None:
+    assert "Nothing to resume" in started(tmp_path / "none", resume=True)[1][0]
+
+
+@pytest.mark.parametrize("tail", [b'{"kind": "result", "key": "two", "en', b'{"kind": "result"}', b"\xff", b"{"])
+def test_a_torn_last_line_is_ignored_and_said(tmp_path: Path, tail: bytes) -> None:
+    journal, _ = started(tmp_path)
+    journal.finished("one", {"result": 1})
+    assert journal.path is not None
+    with journal.path.open("ab") as file:
+        file.write(tail)
+    again, said = started(tmp_path, resume=True)
+    assert again.earlier == {"one": {"result": 1}}
+    assert said == [f"{journal.path}: the last line is torn, as after a kill, and ignored."]
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(cut=st.integers(0, 400))
+def test_a_kill_at_any_byte_keeps_all_whole_lines(cut: int) -> None:
+    text = b"".join(json.dumps({"kind": "result", "key": str(k)}).encode() + b"\n" for k in range(10))
+    said: list[str] = []
+    found = list(read_lines(text[:cut], said.append))
+    assert [record["key"] for record in found] == [str(k) for k in range(text[:cut].count(b"\n"))]
+    assert len(said) == (not text[:cut].endswith(b"\n") and cut > 0)
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(junk=st.binary(max_size=30))
+def test_damage_in_the_middle_loses_that_line_alone(junk: bytes) -> None:
+    good = b'{"kind": "a"}\n'
+    found = list(read_lines(good + junk.replace(b"\n", b"") + b"\n" + good, lambda _: None))
+    assert [record for record in found if record == {"kind": "a"}][:2] == [{"kind": "a"}] * 2
+
+
+@pytest.mark.parametrize("text", [b"", b"junk\n", b'{"kind": "run", "format": 99}\n', b"[1]\n"])
+def test_a_file_that_is_no_journal(tmp_path: Path, text: bytes) -> None:
+    (tmp_path / "run-20200101T000000.000000-1.jsonl").write_bytes(text)
+    journal, said = started(tmp_path, resume=True)
+    assert journal.earlier == {}
+    assert "is not a journal of this version; starting anew." in said[-1]
+
+
+def test_old_journals_go(tmp_path: Path) -> None:
+    for _ in range(KEPT + 5):
+        started(tmp_path)
+    assert len(list(tmp_path.glob("run-*.jsonl"))) == KEPT
+
+
+def test_where_nothing_can_be_written_the_run_goes_on(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    journal, said = started(blocked / "j")
+    journal.began("k", "name")
+    assert "No journal is kept" in said[0]
+    assert journal.path is None
+
+
+def test_a_journal_that_is_removed_while_running(tmp_path: Path) -> None:
+    journal, _ = started(tmp_path)
+    assert journal.path is not None
+    os.unlink(journal.path)
+    journal.began("k", "name")
+    journal.end()
+    assert not list(tmp_path.glob("*.jsonl"))
+
+
+# Keys
+
+
+def noisy(data: Any, size: int, rng: np.random.Generator, scale: float = 1.0) -> Any:
+    return len(data) + rng.laplace(scale=scale, size=size)
+
+
+def scaled(scale: float) -> Any:
+    def draw(data: Any, size: int, rng: np.random.Generator) -> Any:
+        return noisy(data, size, rng, scale)
+
+    return draw
+
+
+@dataclass(frozen=True)
+class Held:
+    scale: float
+
+    def sample(self, data: Any, size: int, rng: np.random.Generator) -> Any:
+        return noisy(data, size, rng, self.scale)
+
+
+class Unprintable:
+    def __repr__(self) -> str:
+        raise RuntimeError("no")
+
+
+BASE = Audit(
+    name="base",
+    mechanism=dpaudit.batched(functools.partial(noisy, scale=1.0)),
+    claim=dpaudit.PureDP(1.0),
+    neighbours=[([], [1])],
+    options={"samples": 100},
+)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"name": "other"},
+        {"mechanism": dpaudit.batched(functools.partial(noisy, scale=2.0))},
+        {"mechanism": dpaudit.batched(noisy)},
+        {"mechanism": dpaudit.batched(scaled(1.0))},
+        {"mechanism": dpaudit.per_release(lambda data, rng: 0)},
+        {"mechanism": Held(1.0)},
+        {"mechanism": "pkg.mod:make"},
+        {"claim": dpaudit.PureDP(1.5)},
+        {"claim": dpaudit.PureDP(1.0, relation=dpaudit.Relation.ADD_REMOVE)},
+        {"neighbours": [([], [2])]},
+        {"neighbours": neighbours.add_remove(st.integers(0, 1), max_size=2)},
+        {"neighbours": neighbours.add_remove(st.integers(0, 2), max_size=2)},
+        {"options": {"samples": 101}},
+        {"options": {"samples": 100, "seed": 1}},
+        {"expect": "VIOLATION"},
+        {"mechanism_is_factory": True},
+    ],
+)
+def test_whatever_changes_the_result_changes_the_key(change: dict[str, Any]) -> None:
+    other = replace(BASE, **change)
+    assert audit_key(other, {}, "s") != audit_key(BASE, {}, "s")
+    assert audit_key(other, {}, "s") == audit_key(replace(other), {}, "s")
+
+
+def test_keys_see_options_sources_and_nothing_else() -> None:
+    key = audit_key(BASE, {}, "s")
+    assert audit_key(BASE, {"samples": 100}, "s") == key
+    assert audit_key(BASE, {"executor": object(), "progress": False, "on_event": print}, "s") == key
+    assert audit_key(BASE, {"seed": 7}, "s") != key
+    assert audit_key(BASE, {}, "t") != key
+
+
+def test_what_cannot_be_described_matches_nothing() -> None:
+    odd = replace(BASE, mechanism=Unprintable())
+    assert audit_key(odd, {}, "s") != audit_key(odd, {}, "s")
+
+
+def test_descriptions_do_not_depend_on_addresses_and_see_closures() -> None:
+    assert describe(scaled(1.0)) == describe(scaled(1.0))
+    assert describe(scaled(1.0)) != describe(scaled(2.0))
+    assert describe(Held(1.0).sample) != describe(Held(2.0).sample)
+    assert describe(np.arange(3)) != describe(np.arange(4))
+    assert "0x" not in json.dumps([describe(object()), describe(BASE.mechanism), describe(len), describe(np)])
+
+
+def test_sources_of_the_project(tmp_path: Path) -> None:
+    module = ModuleType("mine")
+    path = tmp_path / "mine.py"
+    module.__file__ = str(path)
+    path.write_text("x = 1\n")
+    first = sources_digest(tmp_path, [module])
+    assert sources_digest(tmp_path, [module, None, np]) == first  # installed packages are covered by their versions
+    path.write_text("x = 2\n")
+    assert sources_digest(tmp_path, [module]) != first

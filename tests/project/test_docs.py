@@ -1,0 +1,263 @@
+"""Every example of README.md and docs/*.md is run, in the order of the page, in a folder of its own.
+
+What is run depends on the fence (with ``needs=NAME`` only where that library is installed):
+
+``python file=NAME``   (or any language with file=) is written to that file
+``python``             with >>> is a doctest; otherwise it is executed (functions test_...() are called), and a block ``text``
+                       after it is what it prints
+``console``            lines ``$ command`` are run, and what follows is what they print; ``# exit code N`` after a command is
+                       the code it ends with (otherwise 0)
+``sh``, and code in a  a command of dpaudit must be one that its parser knows
+line of text
+
+What is printed may differ from what is shown (except in doctests) in numbers, in how lines are broken, and in which of several
+witnesses was found: that depends on versions, and on how fast the machine is. ``...`` stands for anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import doctest
+import importlib.util
+import io
+import itertools
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpaudit.cli import main as cli
+from dpaudit.cli import scaffold
+from tests import preloaded  # noqa: F401 - before the inner runs of pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+FENCE = re.compile(r"^```(?P<info>[^`\n]*)\n(?P<body>.*?)^```$", re.MULTILINE | re.DOTALL)
+MAY_DIFFER = (
+    (r"(Smallest pair found|Pair):\n.*?(?=(E +)?Counted on fresh)", "Pair: "),
+    (r"(?<![\w.])-?\d[\d,]*(\.\d+)?(e[-+]?\d+)?", "#"),
+    (r"epsilon >=? #", "epsilon >= #"),
+    (r"={3,}|_{3,}", "=="),
+)
+EXIT = re.compile(r"\s+# exit code (\d+)$")
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+@dataclass(frozen=True)
+class Block:
+    """A fenced block of a page."""
+
+    language: str
+    options: dict[str, str]
+    body: str
+    line: int
+
+    @property
+    def missing(self) -> str:
+        """The library that it needs and that is not installed, if there is one."""
+        wanted = self.options.get("needs", "")
+        return wanted if wanted and importlib.util.find_spec(wanted) is None else ""
+
+
+def blocks(page: Path) -> list[Block]:
+    text = page.read_text(encoding="utf-8")
+    found = []
+    for match in FENCE.finditer(text):
+        language, *words = match["info"].split() or [""]
+        options = dict(word.partition("=")[::2] for word in words)
+        found.append(Block(language, options, match["body"], text.count("\n", 0, match.start()) + 1))
+    return found
+
+
+@dataclass
+class Reader:
+    """Somebody who types in what a page says."""
+
+    page: Path
+    pytester: pytest.Pytester
+    names: dict[str, Any] = field(default_factory=lambda: {"__name__": "__main__"})
+    skipped: set[str] = field(default_factory=set)
+
+    @property
+    def folder(self) -> Path:
+        return self.pytester.path
+
+    def read(self) -> None:
+        all_blocks = blocks(self.page)
+        for block, after in itertools.zip_longest(all_blocks, all_blocks[1:]):
+            where = f"{self.page.name}:{block.line}"
+            if block.missing:
+                self.skipped.add(block.missing)
+            elif "file" in block.options:
+                path = self.folder / block.options["file"]
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(block.body, encoding="utf-8")
+            elif block.language in ("python", "pycon") and ">>> " in block.body:
+                self.doctest(block, where)
+            elif block.language == "python":
+                printed = io.StringIO()
+                with contextlib.redirect_stdout(printed), fresh_modules(self.folder):
+                    exec(compile(block.body, where, "exec"), self.names)
+                    for name in re.findall(r"^def (test_\w+)\(\)", block.body, flags=re.MULTILINE):
+                        self.names[name]()
+                if after is not None and after.language == "text" and "file" not in after.options:
+                    same(printed.getvalue(), after.body, where)
+            elif block.language == "console":
+                self.console(block, where)
+
+    def doctest(self, block: Block, where: str) -> None:
+        examples = doctest.DocTestParser().get_doctest(block.body, self.names, where, self.page.name, block.line)
+        told = io.StringIO()
+        with fresh_modules(self.folder):
+            runner = doctest.DocTestRunner(optionflags=FLAGS)
+            runner.run(examples, out=told.write, clear_globs=False)
+        self.names.update(examples.globs)
+        assert runner.summarize(verbose=False).failed == 0, told.getvalue()
+
+    def console(self, block: Block, where: str) -> None:
+        for part in re.split(r"^\$ ", block.body, flags=re.MULTILINE)[1:]:
+            command, _, wanted = part.partition("\n")
+            code = int(found[1]) if (found := EXIT.search(command)) else 0
+            done, printed = run(EXIT.sub("", command), self.pytester)
+            assert done == code, f"{where}: {command} ended with {done}:\n{printed}"
+            if wanted.strip():
+                same(printed, wanted, f"{where}: {command}")
+
+
+def run(command: str, pytester: pytest.Pytester) -> tuple[int, str]:
+    """A command, in this process where it is one of ours or pytest: a new one takes a second to import everything."""
+    words = shlex.split(command)
+    if words[0] == "dpaudit":
+        printed = io.StringIO()
+        with contextlib.redirect_stderr(printed), contextlib.redirect_stdout(printed), fresh_modules(pytester.path):
+            return cli.main(words[1:], stdout=printed), printed.getvalue()
+    if words[0] == "pytest":
+        with fresh_modules(pytester.path):
+            result = pytester.runpytest_inprocess("-p", "no:cacheprovider", *words[1:])
+        return int(result.ret), "\n".join([*result.outlines, *result.errlines])
+    assert words[0] == "python", f"{words[0]} is not run by the tests; use a block `sh` for it"
+    environment = {**os.environ, "PYTHONPATH": str(pytester.path), "PYTHONWARNINGS": "ignore"}
+    done = subprocess.run(
+        [sys.executable, *words[1:]],
+        cwd=pytester.path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    # What a library logs as it closes (Dask does, on a slow machine) is no part of an example that went well.
+    return done.returncode, done.stdout + (done.stderr if done.returncode else "")
+
+
+@contextlib.contextmanager
+def fresh_modules(folder: Path) -> Iterator[None]:
+    """What is imported from the folder inside is forgotten afterwards, as by a new process."""
+    path = list(sys.path)
+    sys.path.insert(0, str(folder))
+    try:
+        yield
+    finally:
+        sys.path[:] = path
+        for name, module in list(sys.modules.items()):
+            place = getattr(module, "__file__", None) or next(iter(getattr(module, "__path__", [])), "")
+            if str(place).startswith(str(folder)):
+                del sys.modules[name]
+
+
+def same(printed: str, shown: str, where: str) -> None:
+    """Equal but for what may differ."""
+    if not doctest.OutputChecker().check_output(f"{form(shown)}\n", f"{form(printed)}\n", FLAGS):
+        raise AssertionError(f"{where} prints\n\n{printed}\nwhere the page has\n\n{shown}")
+
+
+def form(text: str) -> str:
+    """A text without numbers, rules as wide as a terminal, line ends, and which witness it was."""
+    for pattern, instead in MAY_DIFFER:
+        text = re.sub(pattern, instead, text, flags=re.DOTALL)
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_examples(page: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    for name in ("NO_COLOR", "FORCE_COLOR", "GITHUB_STEP_SUMMARY", "PYTEST_ADDOPTS"):
+        monkeypatch.delenv(name, raising=False)
+    reader = Reader(page, pytester)
+    reader.read()
+    if reader.skipped:
+        pytest.skip(f"ran all but what needs {', '.join(sorted(reader.skipped))}, which is not installed")
+
+
+def commands(page: Path) -> Iterator[str]:
+    """Commands of dpaudit that are shown and not run."""
+    text = page.read_text(encoding="utf-8")
+    for block in blocks(page):
+        if block.language in ("sh", "yaml"):
+            for line in block.body.splitlines():
+                if found := re.match(r"\s*(?:- )?(?:run: |entry: )?(dpaudit [^#]*)", line):
+                    yield found[1].strip()
+    for span in re.findall(r"`(dpaudit [a-z][^`]*)`", FENCE.sub("", text)):
+        yield " ".join(span.split())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_commands_are_ones_that_exist(page: Path) -> None:
+    parser, known = cli.build_parser()
+    for command in commands(page):
+        words = shlex.split(command)[1:]
+        if words[0] in cli.ROOMS:
+            room = importlib.import_module(f"dpaudit.{words[0]}.command")
+            parser = cli.Parser(prog=f"dpaudit {words[0]}")
+            room.add_arguments(parser)
+            if len(words) > 1:
+                parser.parse_args(words[1:])
+            continue
+        if len(words) > 1:
+            _, unknown = cli.build_parser()[0].parse_known_args(words)
+            assert unknown == [], command
+        assert words[0] in known, command
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", FENCE.sub("", page.read_text(encoding="utf-8"))):
+        if "://" not in target:
+            assert (page.parent / target).exists(), target
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    linked = set(re.findall(r"\]\((docs/[^)#]+)", PAGES[0].read_text(encoding="utf-8")))
+    assert {f"docs/{page.name}" for page in PAGES[1:]} == linked
+
+
+def test_the_workflow_to_paste_is_the_one_that_init_writes() -> None:
+    shown = [
+        block.body for block in blocks(ROOT / "docs" / "ci.md") if block.options.get("file", "").endswith("dpaudit.yml")
+    ]
+    assert shown == [scaffold.WORKFLOW]
+
+
+def test_examples_can_fail(pytester: pytest.Pytester) -> None:
+    for text in (
+        "```python\nassert False\n```\n",
+        "```python\nprint('a 1')\n```\n\n```text\nb 1\n```\n",
+        "```pycon\n>>> 1 + 1\n3\n\n```\n",
+        "```console\n$ dpaudit --version\nanother tool\n```\n",
+        "```console\n$ dpaudit rnu\n```\n",
+        "```console\n$ dpaudit --version # exit code 1\n```\n",
+        "```python file=test_a.py\ndef test_a():\n    assert False\n```\n\n```console\n$ pytest test_a.py\n```\n",
+    ):
+        page = pytester.path / "page.md"
+        page.write_text(text)
+        with pytest.raises((AssertionError, SystemExit)):
+            Reader(page, pytester).read()
+    page.write_text(
+        "```python\nprint('a 1')\n```\n\n```text\na 2\n```\n\n```console\n$ dpaudit --version\ndpaudit ...\n```\n"
+    )
+    Reader(page, pytester).read()
