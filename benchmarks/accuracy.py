@@ -17,10 +17,10 @@ from unittest.mock import patch
 
 from benchmarks.tables import WORKERS, Column, Row, Table, mapper
 from dpaudit.accuracy.bound import Status, Variant
-from dpaudit.accuracy.certified import HistogramSetting
 from dpaudit.accuracy.regions import grid_points
 from dpaudit.accuracy.theorems import THEOREMS, find_theorem
-from dpaudit.accuracy.truths import histogram_law
+from dpaudit.accuracy.truths.certified import HistogramSetting
+from dpaudit.accuracy.truths.quantile_errors import histogram_law
 from dpaudit.accuracy.verification import verify
 
 Check: TypeAlias = tuple[str, bool, str]  # name, whether it is met, detail

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import dpaudit
 from benchmarks.best_possible import best_on_pairs
 from benchmarks.tables import WORKERS, Column, Row, Table, mapper
-from mechanisms import catalogue
+from mechanisms.registry import catalogue
 
 ALPHA = 1e-3
 QUICK, FULL = 20_000_000, 200_000_000

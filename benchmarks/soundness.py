@@ -18,7 +18,7 @@ import dpaudit
 from benchmarks.tables import WORKERS, Column, Row, Table, mapper
 from dpaudit import Verdict
 from dpaudit._util.intervals import clopper_pearson
-from mechanisms.tight import Tight, tight_mechanisms
+from mechanisms.registry.tight import Tight, tight_mechanisms
 
 ALPHAS = (0.1, 0.05, 0.01)
 CONFIDENCE = 0.999

@@ -19,7 +19,7 @@ from dpaudit import exact
 from dpaudit._util.validation import check_finite, check_positive, finite_array
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.exact.above_threshold import NONE_ABOVE, above_threshold_law, worst_case_epsilon
+from dpaudit.exact.mechanism_laws.above_threshold import NONE_ABOVE, above_threshold_law, worst_case_epsilon
 from mechanisms._common import Floats, Query, answers_of, check_draw, chunks
 
 

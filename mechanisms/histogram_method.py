@@ -6,9 +6,9 @@ keeps its share and together they keep epsilon (report, theorem 2.2.1.1). They k
 moves all counts the same way, which AboveThreshold charges at three quarters; adding or removing a row moves count
 minus threshold by 1 - q or by -q, which adds up to one half for the nine deciles.
 
-The printed pseudo-code has five bugs (docs/theory.md R6), which :class:`dpaudit.exact.histogram.PrintedBugs` switches on one by
-one. None of them breaks the privacy under substitution; the number of steps that the slides compute from the data
-breaks it under addition and removal.
+The printed pseudo-code has five bugs (docs/theory.md R6), which :class:`dpaudit.exact.mechanism_laws.histogram.PrintedBugs`
+switches on one by one. None of them breaks the privacy under substitution; the number of steps that the slides compute from
+the data breaks it under addition and removal.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dpaudit import exact
 from dpaudit._util.validation import array_within, check_choice
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.exact.histogram import AS_PRINTED, DECILES, Edge, HistogramDesign, PrintedBugs
+from dpaudit.exact.mechanism_laws.histogram import AS_PRINTED, DECILES, Edge, HistogramDesign, PrintedBugs
 from mechanisms._common import Floats, check_draw
 from mechanisms.above_threshold import first_above
 

@@ -19,8 +19,8 @@ import numpy as np
 from dpaudit import exact
 from dpaudit._util.validation import array_within, check_count, check_interval, check_non_negative, check_positive
 from dpaudit.claims import PureDP, Relation
-from dpaudit.exact.histogram import as_quantile, rank
-from dpaudit.exact.inverse_sensitivity import Segments, mean_segments, quantile_segments
+from dpaudit.exact.mechanism_laws.histogram import as_quantile, rank
+from dpaudit.exact.mechanism_laws.inverse_sensitivity import Segments, mean_segments, quantile_segments
 from mechanisms._common import Floats, check_draw
 
 

@@ -23,8 +23,7 @@ from benchmarks.mutation.rewriting import Target
 from benchmarks.mutation.subjects import Subject
 from dpaudit import exact, neighbours
 from dpaudit.claims import ApproxDP, Claim, Relation
-from mechanisms import reference, registry
-from mechanisms.catalogue import only
+from mechanisms import registry
 from mechanisms.dyadic import DyadicLaplaceMechanism
 from mechanisms.federated import AdaptiveClipping, AdaptiveRound, FederatedAveraging, clip_updates
 from mechanisms.federated_accounting import update_noise_multiplier
@@ -39,6 +38,8 @@ from mechanisms.pufferfish import (
     laplace_law,
     masked_law,
 )
+from mechanisms.registry import reference
+from mechanisms.registry.catalogue import only
 from mechanisms.sparse_vector import SparseVector, numerical_svt
 
 Data = Any

@@ -17,15 +17,13 @@ from hypothesis import strategies as st
 from benchmarks.mutation.rewriting import Target
 from dpaudit import neighbours
 from dpaudit.claims import Relation
-from dpaudit.exact.above_threshold import NONE_ABOVE
-from dpaudit.exact.histogram import HistogramDesign, as_quantile, rank
-from dpaudit.exact.inverse_sensitivity import Segments, mean_segments, quantile_segments
+from dpaudit.exact.mechanism_laws.above_threshold import NONE_ABOVE
+from dpaudit.exact.mechanism_laws.histogram import HistogramDesign, as_quantile, rank
+from dpaudit.exact.mechanism_laws.inverse_sensitivity import Segments, mean_segments, quantile_segments
 from dpaudit.neighbours import Neighbours
-from mechanisms import reference
 from mechanisms._common import chunks
 from mechanisms.above_threshold import AboveThreshold, first_above
 from mechanisms.bounded_noise import BoundedNoise
-from mechanisms.catalogue import any_two_values, one_count, one_number
 from mechanisms.composition import Composition
 from mechanisms.exponential import ExponentialMechanism, FilmRecommendation, answer_at, nearest_film
 from mechanisms.gaussian import GaussianMechanism
@@ -38,6 +36,8 @@ from mechanisms.noisy_histogram import NoisyHistogram
 from mechanisms.noisy_max import NOISES, ReportNoisyMax
 from mechanisms.randomised_response import RandomisedResponse, RangeResponse
 from mechanisms.rappor import Rappor
+from mechanisms.registry import reference
+from mechanisms.registry.catalogue import any_two_values, one_count, one_number
 from mechanisms.snapping import SnappingMechanism
 from mechanisms.sparse_vector import SparseVector, svt1, svt2
 

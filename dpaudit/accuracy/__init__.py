@@ -4,9 +4,9 @@
 >>> accuracy.verify("threshold-in-histogram", {"steps": [10], "beta": [0.1], "epsilon": [1.0]})[0].status
 <Status.VIOLATED: 'VIOLATED'>
 
-The calculators are in the modules ``above_threshold``, ``deciles``, ``mean_error``, ``inverse_sensitivity``,
-``randomised_response``, ``noise`` and ``order_statistics``, exact quantities in ``truths`` and ``certified``. Their parameters
-have the names of the theorems' symbols, whose meaning and range are in ``conditions.SYMBOLS``.
+The calculators are in ``bounds``, exact quantities and enclosures in ``truths``, distributions of records and of errors in
+``distributions``; the sources' statements with all their forms are in ``statements``. Parameters have the names of the
+theorems' symbols, whose meaning and range are in ``conditions.SYMBOLS``.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from typing import Any
 
 # Loaded on first use (PEP 562): the help of the command line does not need scipy.
 _HOMES = {
-    "BETA_2_5": "data_law",
+    "BETA_2_5": "distributions.data_law",
     "Bound": "bound",
     "Contender": "comparison",
-    "DataLaw": "data_law",
-    "EXPONENTIAL": "data_law",
-    "ErrorLaw": "error_law",
+    "DataLaw": "distributions.data_law",
+    "EXPONENTIAL": "distributions.data_law",
+    "ErrorLaw": "distributions.error_law",
     "TheoremForm": "theorem",
-    "HistogramSetting": "certified",
-    "MeanConfidence": "sequential",
-    "NORMAL": "data_law",
+    "HistogramSetting": "truths.certified",
+    "MeanConfidence": "truths.sequential",
+    "NORMAL": "distributions.data_law",
     "Range": "regions",
     "Row": "verification",
     "Sense": "bound",
@@ -33,19 +33,26 @@ _HOMES = {
     "THEOREMS": "theorems",
     "Theorem": "theorem",
     "Truth": "bound",
-    "UNIFORM": "data_law",
+    "UNIFORM": "distributions.data_law",
     "Variant": "bound",
     "TheoremVerification": "verification",
     "compare": "comparison",
     "find_theorem": "theorems",
-    "histogram_law": "truths",
-    "histogram_law_for_data": "truths",
+    "histogram_law": "truths.quantile_errors",
+    "histogram_law_for_data": "truths.quantile_errors",
     "verify": "verification",
 }
-_MODULES = (
-    "above_threshold", "certified", "command", "deciles", "inverse_sensitivity", "mean_error", "noise", "order_statistics",
-    "plots", "randomised_response", "sequential", "truths",
-)  # fmt: skip
+_MODULES = {
+    "above_threshold": "bounds",
+    "certified": "truths",
+    "deciles": "bounds",
+    "inverse_sensitivity": "bounds",
+    "mean_error": "bounds",
+    "noise": "bounds",
+    "order_statistics": "distributions",
+    "randomised_response": "bounds",
+    "sequential": "truths",
+}
 
 __all__ = sorted([*_HOMES, *_MODULES])
 
@@ -54,7 +61,7 @@ def __getattr__(name: str) -> Any:
     if name in _HOMES:
         return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
     if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
+        return importlib.import_module(f"{__name__}.{_MODULES[name]}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

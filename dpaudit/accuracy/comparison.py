@@ -17,15 +17,15 @@ import numpy as np
 from scipy import special
 
 from dpaudit._util.validation import check_choice, check_open_unit, did_you_mean
-from dpaudit.accuracy import inverse_sensitivity, mean_error
-from dpaudit.accuracy.above_threshold import panels
 from dpaudit.accuracy.bound import Truth, Variant, finite_or_none
-from dpaudit.accuracy.certified import HistogramSetting
+from dpaudit.accuracy.bounds import inverse_sensitivity, mean_error
+from dpaudit.accuracy.bounds.above_threshold import panels
+from dpaudit.accuracy.bounds.deciles import DECILES
 from dpaudit.accuracy.conditions import Real, check
-from dpaudit.accuracy.data_law import LAWS, UNIFORM, DataLaw
-from dpaudit.accuracy.deciles import DECILES
-from dpaudit.accuracy.order_statistics import as_fraction, rank
-from dpaudit.accuracy.truths import (
+from dpaudit.accuracy.distributions.data_law import LAWS, UNIFORM, DataLaw
+from dpaudit.accuracy.distributions.order_statistics import as_fraction, rank
+from dpaudit.accuracy.truths.certified import HistogramSetting
+from dpaudit.accuracy.truths.quantile_errors import (
     affordable,
     histogram_law,
     inverse_sensitivity_mean_error,

@@ -15,9 +15,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpaudit.anonymity.cells import MISSING, SUPPRESSED
     from dpaudit.anonymity.closeness import n_epsilon_closeness, n_t_closeness, partition_closeness
-    from dpaudit.anonymity.distances import (
+    from dpaudit.anonymity.distance.distances import (
         Distance,
         KullbackLeibler,
         Norm,
@@ -31,9 +30,7 @@ if TYPE_CHECKING:
         power_sum,
         variational,
     )
-    from dpaudit.anonymity.emd import EarthMovers, Equal, Ordered
-    from dpaudit.anonymity.examples import lecture_notes
-    from dpaudit.anonymity.hierarchy import Hierarchy, Intervals, Prefixes, Suppression, Taxonomy, generalise
+    from dpaudit.anonymity.distance.emd import EarthMovers, Equal, Ordered
     from dpaudit.anonymity.measure import Measure, MeasureSense
     from dpaudit.anonymity.measures import (
         AlphaK,
@@ -49,16 +46,19 @@ if TYPE_CHECKING:
         t_closeness,
     )
     from dpaudit.anonymity.partitioning import Anonymised, mondrian
-    from dpaudit.anonymity.reading import read_frame
-    from dpaudit.anonymity.regions import covers
     from dpaudit.anonymity.release import Mismatch, ReleaseAudit, audit_release
-    from dpaudit.anonymity.table import Table, uniform_prior
+    from dpaudit.anonymity.tables.cells import MISSING, SUPPRESSED
+    from dpaudit.anonymity.tables.examples import lecture_notes
+    from dpaudit.anonymity.tables.hierarchy import Hierarchy, Intervals, Prefixes, Suppression, Taxonomy, generalise
+    from dpaudit.anonymity.tables.reading import read_frame
+    from dpaudit.anonymity.tables.regions import covers
+    from dpaudit.anonymity.tables.table import Table, uniform_prior
 
 # Loaded on first use (PEP 562): the command line can name its options without pandas.
 _HOME = {
-    "cells": ("MISSING", "SUPPRESSED"),
+    "tables.cells": ("MISSING", "SUPPRESSED"),
     "closeness": ("n_epsilon_closeness", "n_t_closeness", "partition_closeness"),
-    "distances": (
+    "distance.distances": (
         "Distance",
         "KullbackLeibler",
         "Norm",
@@ -72,9 +72,9 @@ _HOME = {
         "power_sum",
         "variational",
     ),
-    "emd": ("EarthMovers", "Equal", "Ordered"),
-    "examples": ("lecture_notes",),
-    "hierarchy": ("Hierarchy", "Intervals", "Prefixes", "Suppression", "Taxonomy", "generalise"),
+    "distance.emd": ("EarthMovers", "Equal", "Ordered"),
+    "tables.examples": ("lecture_notes",),
+    "tables.hierarchy": ("Hierarchy", "Intervals", "Prefixes", "Suppression", "Taxonomy", "generalise"),
     "measure": ("Measure", "MeasureSense"),
     "measures": (
         "AlphaK",
@@ -90,10 +90,10 @@ _HOME = {
         "t_closeness",
     ),
     "partitioning": ("Anonymised", "mondrian"),
-    "reading": ("read_frame",),
-    "regions": ("covers",),
+    "tables.reading": ("read_frame",),
+    "tables.regions": ("covers",),
     "release": ("Mismatch", "ReleaseAudit", "audit_release"),
-    "table": ("Table", "uniform_prior"),
+    "tables.table": ("Table", "uniform_prior"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
 
@@ -151,8 +151,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return importlib.import_module(f"{__name__}.{name}")
     if name not in _MODULE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_MODULE[name]}"), name)
@@ -161,4 +159,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME, *_MODULE})
+    return sorted({*globals(), *_MODULE})

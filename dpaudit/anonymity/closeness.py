@@ -2,7 +2,7 @@
 
 A class C is (n, epsilon)-close if some set M of at least n records of the table has D(P_C, P_M) <= epsilon. A partition is
 (n, epsilon)-close if one common M does so for all its classes (docs/theory.md R23). The best M is found exactly, by
-:mod:`dpaudit.anonymity.reference_set`. In (n, t)-closeness M is a natural superset of the class: the class widened along
+:mod:`dpaudit.anonymity.distance.reference_set`. In (n, t)-closeness M is a natural superset of the class: the class widened along
 its quasi-identifiers.
 """
 
@@ -20,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit._util.validation import check_choice, check_count
-from dpaudit.anonymity.distances import Array, Comparison, Distance, check_exact
-from dpaudit.anonymity.hierarchy import Hierarchy
+from dpaudit.anonymity.distance.distances import Array, Comparison, Distance, check_exact
+from dpaudit.anonymity.distance.reference_set import Counts, best_common_reference, best_reference, is_homogeneous
 from dpaudit.anonymity.measure import Measure, MeasureSense, compare_classes, decided, worst_of
 from dpaudit.anonymity.measures import as_distance
-from dpaudit.anonymity.reference_set import Counts, best_common_reference, best_reference, is_homogeneous
-from dpaudit.anonymity.table import Column, Table, by_value
+from dpaudit.anonymity.tables.hierarchy import Hierarchy
+from dpaudit.anonymity.tables.table import Column, Table, by_value
 from dpaudit.errors import InvalidArgument
 
 _UNIONS_AT_MOST = 16
@@ -64,7 +64,7 @@ def n_epsilon_closeness(
 
     Examples
     --------
-    >>> from dpaudit.anonymity.examples import lecture_notes
+    >>> from dpaudit.anonymity.tables.examples import lecture_notes
     >>> closeness = n_epsilon_closeness(lecture_notes().table, 5, exact=True)
     >>> [str(epsilon) for epsilon in closeness.per_class]
     ['2/15', '1/5', '0']
@@ -102,7 +102,7 @@ def partition_closeness(
 
     Examples
     --------
-    >>> from dpaudit.anonymity.examples import lecture_notes
+    >>> from dpaudit.anonymity.tables.examples import lecture_notes
     >>> partition_closeness(lecture_notes().table, 8, exact=True).value
     Fraction(1, 2)
     """
@@ -143,7 +143,7 @@ def n_t_closeness(
     supersets
         ``"unions"`` takes all unions of classes instead, for tables of at most 16 classes.
 
-    >>> from dpaudit.anonymity.hierarchy import Suppression
+    >>> from dpaudit.anonymity.tables.hierarchy import Suppression
     >>> frame = {"q": list("aaabbb"), "s": [1, 1, 2, 1, 2, 3]}
     >>> table = Table.from_frame(frame, quasi_identifiers="q", sensitive="s")
     >>> n_t_closeness(table, 6, hierarchies={"q": Suppression()}, exact=True).value

@@ -16,10 +16,10 @@ from dpaudit._util.validation import check_choice
 from dpaudit.errors import DPAuditError, InvalidArgument
 
 if TYPE_CHECKING:
-    from dpaudit.anonymity.distances import Distance
+    from dpaudit.anonymity.distance.distances import Distance
     from dpaudit.anonymity.measure import Measure
     from dpaudit.anonymity.release import ReleaseAudit
-    from dpaudit.anonymity.table import Table
+    from dpaudit.anonymity.tables.table import Table
 
 _DISTANCES = ("tv", "l1", "l2", "max", "kl", "kl-reverse", "js", "hellinger", "chi2", "emd")
 _REQUIREMENTS = ("k", "alpha", "l", "entropy-l", "c", "t", "beta", "delta", "epsilon", "partition-epsilon")
@@ -89,9 +89,9 @@ def run(args: argparse.Namespace, stdout: IO[str]) -> int:
 
 
 def _report(args: argparse.Namespace) -> tuple[dict[str, Any], Measure]:
-    from dpaudit.anonymity.reading import read_frame
     from dpaudit.anonymity.release import audit_release
-    from dpaudit.anonymity.table import Table
+    from dpaudit.anonymity.tables.reading import read_frame
+    from dpaudit.anonymity.tables.table import Table
 
     known, secret = _split(args.quasi_identifiers), _split(args.sensitive)
     required = _requirements(args.require)
@@ -158,9 +158,9 @@ def _measures(args: argparse.Namespace, table: Table) -> list[tuple[str, Measure
 
 
 def _distance(args: argparse.Namespace, table: Table) -> Distance:
-    from dpaudit.anonymity.emd import EarthMovers, Equal, Ordered
-    from dpaudit.anonymity.hierarchy import Taxonomy
+    from dpaudit.anonymity.distance.emd import EarthMovers, Equal, Ordered
     from dpaudit.anonymity.measures import as_distance
+    from dpaudit.anonymity.tables.hierarchy import Taxonomy
 
     given = [f"--{name}" for name in ("ground", "order", "taxonomy") if getattr(args, name)]
     if args.distance != "emd":
@@ -234,7 +234,7 @@ def _described(symbol: str, measure: Measure, required: str | None) -> dict[str,
 
 
 def _class(measure: Measure, index: int) -> dict[str, Any]:
-    from dpaudit.anonymity.cells import as_text
+    from dpaudit.anonymity.tables.cells import as_text
 
     table = measure.table
     described: dict[str, Any] = {
@@ -252,7 +252,7 @@ def _class(measure: Measure, index: int) -> dict[str, Any]:
 
 
 def _release(audit: ReleaseAudit) -> dict[str, Any]:
-    from dpaudit.anonymity.cells import as_text
+    from dpaudit.anonymity.tables.cells import as_text
 
     return {
         "cells": audit.cells,

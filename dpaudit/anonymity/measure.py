@@ -12,9 +12,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.anonymity.cells import as_number
-from dpaudit.anonymity.distances import Array, Comparison, checked_weights
-from dpaudit.anonymity.table import Column, Table, describe
+from dpaudit.anonymity.distance.distances import Array, Comparison, checked_weights
+from dpaudit.anonymity.tables.cells import as_number
+from dpaudit.anonymity.tables.table import Column, Table, describe
 from dpaudit.errors import InvalidArgument
 
 

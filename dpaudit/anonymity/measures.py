@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit._util.validation import check_choice, check_count
-from dpaudit.anonymity.cells import as_number
-from dpaudit.anonymity.distances import (
+from dpaudit.anonymity.distance.distances import (
     Array,
     Comparison,
     Distance,
@@ -36,7 +35,8 @@ from dpaudit.anonymity.distances import (
     variational,
 )
 from dpaudit.anonymity.measure import Measure, MeasureSense, compare_classes, decided, worst_of
-from dpaudit.anonymity.table import Column, Table
+from dpaudit.anonymity.tables.cells import as_number
+from dpaudit.anonymity.tables.table import Column, Table
 from dpaudit.errors import InvalidArgument
 
 DISTANCES: Mapping[str, Distance] = {
@@ -74,7 +74,7 @@ def as_distance(distance: str | Distance) -> Distance:
 def k_anonymity(table: Table) -> Measure:
     """Return the size of the smallest class (Sweeney 2002).
 
-    >>> from dpaudit.anonymity.examples import lecture_notes
+    >>> from dpaudit.anonymity.tables.examples import lecture_notes
     >>> k_anonymity(lecture_notes().table).value
     3
     """
@@ -103,7 +103,7 @@ def alpha_k_anonymity(table: Table, attribute: Hashable | None = None, *, exact:
 
     Examples
     --------
-    >>> from dpaudit.anonymity.examples import lecture_notes
+    >>> from dpaudit.anonymity.tables.examples import lecture_notes
     >>> alpha_k_anonymity(lecture_notes().table, exact=True).alpha.value
     Fraction(2, 3)
     """
@@ -136,7 +136,7 @@ def l_diversity(
 
     Examples
     --------
-    >>> from dpaudit.anonymity.examples import lecture_notes
+    >>> from dpaudit.anonymity.tables.examples import lecture_notes
     >>> l_diversity(lecture_notes().table).value, round(l_diversity(lecture_notes().table, kind="entropy").value, 6)
     (2, 1.889882)
     """
@@ -246,7 +246,7 @@ def t_closeness(
     others_known
         The observer knows the other sensitive attributes, which then act as quasi-identifiers.
 
-    >>> from dpaudit.anonymity.examples import lecture_notes
+    >>> from dpaudit.anonymity.tables.examples import lecture_notes
     >>> t = t_closeness(lecture_notes().table, exact=True)
     >>> t.value, t.deciding_class, [str(value) for value in t.per_class]
     (Fraction(5, 9), 1, ['4/9', '5/9', '2/9'])
@@ -279,7 +279,7 @@ def beta_likeness(
 
     Examples
     --------
-    >>> from dpaudit.anonymity.examples import lecture_notes
+    >>> from dpaudit.anonymity.tables.examples import lecture_notes
     >>> beta_likeness(lecture_notes().table, exact=True).value
     Fraction(2, 1)
     """

@@ -19,12 +19,12 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpaudit._util.validation import check_choice, check_count, check_non_negative, check_positive
-from dpaudit.anonymity.cells import MISSING, as_moment, as_number, sort_key
-from dpaudit.anonymity.distances import Comparison, Distance
-from dpaudit.anonymity.hierarchy import Hierarchy, interval_label
+from dpaudit.anonymity.distance.distances import Comparison, Distance
 from dpaudit.anonymity.measures import _distinct, _effective, as_distance, average_class_size, discernibility
-from dpaudit.anonymity.regions import set_label
-from dpaudit.anonymity.table import Column, Table
+from dpaudit.anonymity.tables.cells import MISSING, as_moment, as_number, sort_key
+from dpaudit.anonymity.tables.hierarchy import Hierarchy, interval_label
+from dpaudit.anonymity.tables.regions import set_label
+from dpaudit.anonymity.tables.table import Column, Table
 from dpaudit.errors import InvalidArgument
 
 Records = NDArray[np.int64]
@@ -83,7 +83,7 @@ def mondrian(
 
     Examples
     --------
-    >>> from dpaudit.anonymity.examples import lecture_notes
+    >>> from dpaudit.anonymity.tables.examples import lecture_notes
     >>> notes = lecture_notes()
     >>> raw = Table.from_frame(notes.original, quasi_identifiers=["plz", "points"], sensitive="system")
     >>> mondrian(raw, k=3).frame["plz"].unique().tolist()

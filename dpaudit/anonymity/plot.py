@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit._util.files import replace_file
-from dpaudit.anonymity.cells import as_number, as_text, sort_key
 from dpaudit.anonymity.measure import Measure, format_value
-from dpaudit.anonymity.table import describe
+from dpaudit.anonymity.tables.cells import as_number, as_text, sort_key
+from dpaudit.anonymity.tables.table import describe
 from dpaudit.errors import InvalidArgument, MissingDependency
 
 _VALUES = 24

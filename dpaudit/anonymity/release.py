@@ -11,10 +11,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dpaudit._util.validation import check_choice, shorten
-from dpaudit.anonymity.cells import MISSING, SUPPRESSED, as_moment, as_number, as_text
-from dpaudit.anonymity.hierarchy import Hierarchy, interval_label
-from dpaudit.anonymity.regions import covers, same
-from dpaudit.anonymity.table import Column, MissingPolicy, Names, Table, encode, locate
+from dpaudit.anonymity.tables.cells import MISSING, SUPPRESSED, as_moment, as_number, as_text
+from dpaudit.anonymity.tables.hierarchy import Hierarchy, interval_label
+from dpaudit.anonymity.tables.regions import covers, same
+from dpaudit.anonymity.tables.table import Column, MissingPolicy, Names, Table, encode, locate
 from dpaudit.errors import InvalidArgument
 
 
@@ -79,7 +79,7 @@ def audit_release(
     missing
         Meaning of empty cells, as for ``Table.from_frame``; with ``"suppressed"`` an empty published cell contains everything.
 
-    >>> from dpaudit.anonymity.examples import lecture_notes
+    >>> from dpaudit.anonymity.tables.examples import lecture_notes
     >>> notes = lecture_notes()
     >>> print(audit_release(notes.original, notes.released, quasi_identifiers=["plz", "points"], sensitive="system"))
     1 of 27 published cells is wrong

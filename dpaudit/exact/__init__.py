@@ -15,23 +15,23 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.exact.continuous import Exponential, Gaussian, Laplace, LaplaceGaussian
-from dpaudit.exact.density import Density
-from dpaudit.exact.discrete import Discrete
-from dpaudit.exact.divergence import delta, epsilon, profile, renyi, total_variation
+from dpaudit.exact.divergences.divergence import delta, epsilon, profile, renyi, total_variation
 from dpaudit.exact.form import Continuous, Form, Lattice, Tail
-from dpaudit.exact.lattice import DiscreteLaplace
 from dpaudit.exact.law import HasLaw, Law
-from dpaudit.exact.mixture import Mixture, WithAtoms
-from dpaudit.exact.piecewise import PiecewiseConstant, PiecewiseExponential
-from dpaudit.exact.product import Product
-from dpaudit.exact.pushforward import Clipped, Rounded, Truncated
+from dpaudit.exact.laws.continuous import Exponential, Gaussian, Laplace, LaplaceGaussian
+from dpaudit.exact.laws.density import Density
+from dpaudit.exact.laws.discrete import Discrete
+from dpaudit.exact.laws.lattice import DiscreteLaplace
+from dpaudit.exact.laws.mixture import Mixture, WithAtoms
+from dpaudit.exact.laws.piecewise import PiecewiseConstant, PiecewiseExponential
+from dpaudit.exact.laws.product import Product
+from dpaudit.exact.laws.pushforward import Clipped, Rounded, Truncated
 
 if TYPE_CHECKING:
-    from dpaudit.exact.above_threshold import NONE_ABOVE, above_threshold_law, above_threshold_log_pmf
-    from dpaudit.exact.histogram import HistogramDesign, QuantileSearch
-    from dpaudit.exact.histogram_iid import histogram_index_law_iid
-    from dpaudit.exact.inverse_sensitivity import finite_quantile_law, mean_law, quantile_law
+    from dpaudit.exact.mechanism_laws.above_threshold import NONE_ABOVE, above_threshold_law, above_threshold_log_pmf
+    from dpaudit.exact.mechanism_laws.histogram import HistogramDesign, QuantileSearch
+    from dpaudit.exact.mechanism_laws.histogram_iid import histogram_index_law_iid
+    from dpaudit.exact.mechanism_laws.inverse_sensitivity import finite_quantile_law, mean_law, quantile_law
     from dpaudit.exact.verification import Verification, verify
 
 __all__ = [
@@ -76,10 +76,10 @@ __all__ = [
 
 # The laws of particular mechanisms are heavier, and loaded when first asked for (PEP 562).
 _HOME = {
-    "above_threshold": ("NONE_ABOVE", "above_threshold_law", "above_threshold_log_pmf"),
-    "histogram": ("HistogramDesign", "QuantileSearch"),
-    "histogram_iid": ("histogram_index_law_iid",),
-    "inverse_sensitivity": ("finite_quantile_law", "mean_law", "quantile_law"),
+    "mechanism_laws.above_threshold": ("NONE_ABOVE", "above_threshold_law", "above_threshold_log_pmf"),
+    "mechanism_laws.histogram": ("HistogramDesign", "QuantileSearch"),
+    "mechanism_laws.histogram_iid": ("histogram_index_law_iid",),
+    "mechanism_laws.inverse_sensitivity": ("finite_quantile_law", "mean_law", "quantile_law"),
     "verification": ("Verification", "verify"),
 }
 _WHERE = {name: home for home, names in _HOME.items() for name in names}

@@ -14,7 +14,7 @@ from dpaudit._util.validation import check_count, check_open_unit, shorten
 from dpaudit._util.values import source
 from dpaudit.claims import ApproxDP, Claim, PureDP, RenyiDP, Verdict, ZeroConcentratedDP
 from dpaudit.errors import InvalidArgument, LawError, MechanismError
-from dpaudit.exact import divergence
+from dpaudit.exact.divergences import divergence
 from dpaudit.exact.law import HasLaw, Law
 
 if TYPE_CHECKING:

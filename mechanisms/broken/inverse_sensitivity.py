@@ -11,8 +11,8 @@ import numpy as np
 from dpaudit import exact
 from dpaudit._util.validation import array_within, check_choice, check_interval, check_positive
 from dpaudit.claims import PureDP, Relation
-from dpaudit.exact.histogram import as_quantile, rank
-from dpaudit.exact.inverse_sensitivity import quantile_segments
+from dpaudit.exact.mechanism_laws.histogram import as_quantile, rank
+from dpaudit.exact.mechanism_laws.inverse_sensitivity import quantile_segments
 from mechanisms._common import Floats, check_draw
 from mechanisms.inverse_sensitivity import draw_piecewise
 

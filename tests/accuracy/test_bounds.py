@@ -12,12 +12,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaudit.accuracy import above_threshold as at
-from dpaudit.accuracy import deciles, inverse_sensitivity, mean_error, noise, order_statistics, randomised_response
 from dpaudit.accuracy.bound import Bound, Sense, Status, Truth, Variant, excess, judge
+from dpaudit.accuracy.bounds import above_threshold as at
+from dpaudit.accuracy.bounds import deciles, inverse_sensitivity, mean_error, noise, randomised_response
 from dpaudit.accuracy.conditions import SYMBOLS, check
-from dpaudit.accuracy.data_law import BETA_2_5, EXPONENTIAL, LAWS, NORMAL, UNIFORM, DataLaw
-from dpaudit.accuracy.error_law import ErrorLaw
+from dpaudit.accuracy.distributions import order_statistics
+from dpaudit.accuracy.distributions.data_law import BETA_2_5, EXPONENTIAL, LAWS, NORMAL, UNIFORM, DataLaw
+from dpaudit.accuracy.distributions.error_law import ErrorLaw
 from dpaudit.errors import InvalidArgument, LawError
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from dpaudit.accuracy.comparison import Contender, _clipped_laplace_error, compare, sampling_error
-from dpaudit.accuracy.data_law import EXPONENTIAL, NORMAL, UNIFORM
-from dpaudit.accuracy.order_statistics import mean_absolute
+from dpaudit.accuracy.distributions.data_law import EXPONENTIAL, NORMAL, UNIFORM
+from dpaudit.accuracy.distributions.order_statistics import mean_absolute
 from dpaudit.errors import InvalidArgument
 
 

@@ -14,18 +14,19 @@ import mpmath as mp
 import numpy as np
 import pytest
 
-from dpaudit.accuracy import above_threshold as at
-from dpaudit.accuracy import deciles, inverse_sensitivity, mean_error, noise, order_statistics, randomised_response
 from dpaudit.accuracy.bound import Variant
-from dpaudit.accuracy.certified import HistogramSetting
-from dpaudit.accuracy.data_law import NORMAL, UNIFORM
-from dpaudit.accuracy.truths import (
+from dpaudit.accuracy.bounds import above_threshold as at
+from dpaudit.accuracy.bounds import deciles, inverse_sensitivity, mean_error, noise, randomised_response
+from dpaudit.accuracy.distributions import order_statistics
+from dpaudit.accuracy.distributions.data_law import NORMAL, UNIFORM
+from dpaudit.accuracy.truths.certified import HistogramSetting
+from dpaudit.accuracy.truths.quantile_errors import (
     error_quantile,
     histogram_law,
     histogram_law_for_data,
     inverse_sensitivity_errors,
 )
-from dpaudit.exact.inverse_sensitivity import mean_absolute_error, quantile_law
+from dpaudit.exact.mechanism_laws.inverse_sensitivity import mean_absolute_error, quantile_law
 
 HALF = Fraction(1, 2)
 V = Variant

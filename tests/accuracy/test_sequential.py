@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from dpaudit.accuracy.sequential import MeanConfidence
+from dpaudit.accuracy.truths.sequential import MeanConfidence
 
 
 @pytest.mark.parametrize(("name", "mean"), [("bernoulli", 0.05), ("skewed", 1 / 11)])

@@ -7,12 +7,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpaudit.accuracy import certified, mean_error
 from dpaudit.accuracy.bound import Variant
-from dpaudit.accuracy.certified import HistogramSetting
-from dpaudit.accuracy.data_law import NORMAL
-from dpaudit.accuracy.sequential import MeanConfidence, estimate_mean, log_wealth
-from dpaudit.accuracy.truths import (
+from dpaudit.accuracy.bounds import mean_error
+from dpaudit.accuracy.distributions.data_law import NORMAL
+from dpaudit.accuracy.truths import certified
+from dpaudit.accuracy.truths.certified import HistogramSetting
+from dpaudit.accuracy.truths.quantile_errors import (
     affordable,
     histogram_law,
     histogram_mean_error,
@@ -20,6 +20,7 @@ from dpaudit.accuracy.truths import (
     inverse_sensitivity_mean_error,
     simulated_histogram_mean_error,
 )
+from dpaudit.accuracy.truths.sequential import MeanConfidence, estimate_mean, log_wealth
 from dpaudit.errors import InvalidArgument
 
 HALF = Fraction(1, 2)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from dpaudit import accuracy
 from dpaudit.accuracy.bound import Bound, Sense, Status, Truth, Variant
 from dpaudit.accuracy.regions import Range, grid_points, region_strategy, rounder
-from dpaudit.accuracy.sequential import estimate_mean
 from dpaudit.accuracy.theorem import Theorem, TheoremForm
 from dpaudit.accuracy.theorems import THEOREMS, find_theorem, names
+from dpaudit.accuracy.truths.sequential import estimate_mean
 from dpaudit.accuracy.verification import verify
 from dpaudit.errors import InvalidArgument
 

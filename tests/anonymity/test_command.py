@@ -239,7 +239,6 @@ def test_everything_exported_exists():
     assert set(anonymity.__all__) == set(anonymity._MODULE)
     for name in anonymity.__all__:
         assert getattr(anonymity, name).__doc__ or name in {"SUPPRESSED"}
-    assert anonymity.examples.lecture_notes is anonymity.lecture_notes
-    assert {"mondrian", "examples"} <= set(dir(anonymity))
+    assert {"mondrian", "lecture_notes"} <= set(dir(anonymity))
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = anonymity.nonsense

@@ -42,8 +42,8 @@ from dpaudit.anonymity import (
     t_closeness,
     variational,
 )
+from dpaudit.anonymity.distance.reference_set import _by_size
 from dpaudit.anonymity.measures import as_distance
-from dpaudit.anonymity.reference_set import _by_size
 
 DEEP = Taxonomy({"a": {"b": ["v0", "v1", "v2"], "c": ["v3"]}, "d": ["v4"], "e": {"f": {"g": ["v5", "v6"]}}})
 LEAVES = [f"v{i}" for i in range(7)]

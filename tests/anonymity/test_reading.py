@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from dpaudit.anonymity import Table, k_anonymity, read_frame
-from dpaudit.anonymity.reading import sniff
+from dpaudit.anonymity.tables.reading import sniff
 from dpaudit.errors import InvalidArgument, MissingDependency
 
 

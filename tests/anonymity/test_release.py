@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from dpaudit.anonymity import Taxonomy, audit_release, covers, lecture_notes
-from dpaudit.anonymity.regions import same, set_label, split_set
+from dpaudit.anonymity.tables.regions import same, set_label, split_set
 from dpaudit.errors import InvalidArgument
 
 

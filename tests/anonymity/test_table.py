@@ -20,7 +20,7 @@ from dpaudit.anonymity import (
     mondrian,
     t_closeness,
 )
-from dpaudit.anonymity.cells import as_moment, as_number, as_text, kind, sort_key
+from dpaudit.anonymity.tables.cells import as_moment, as_number, as_text, kind, sort_key
 from dpaudit.errors import InvalidArgument
 
 

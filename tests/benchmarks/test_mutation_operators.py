@@ -19,7 +19,7 @@ from benchmarks.mutation.rewriting import Target, rewritten, truncated
 from benchmarks.mutation.running import judged, row_of, score
 from benchmarks.mutation.subjects import SharedCounts, clamped_sum, subjects
 from dpaudit import exact
-from dpaudit.exact.histogram import PrintedBugs
+from dpaudit.exact.mechanism_laws.histogram import PrintedBugs
 from mechanisms.laplace import LaplaceMechanism
 
 SHOWN = (

@@ -1,8 +1,8 @@
 """Audits of mechanisms that keep their claim with equality: pairs, events and looks included, false alarms stay below alpha.
 
-The mechanisms of ``mechanisms.tight`` are exactly tight: any more leakage would be a violation. The number of false alarms among
-n independent audits is at most binomial(n, alpha), so the test allows its quantile of level 1 - 1e-6: that is the declared
-false alarm probability.
+The mechanisms of ``mechanisms.registry.tight`` are exactly tight: any more leakage would be a violation. The number of
+false alarms among n independent audits is at most binomial(n, alpha), so the test allows its quantile of level 1 - 1e-6:
+that is the declared false alarm probability.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import dpaudit
 from dpaudit import PureDP, Verdict, exact
 from dpaudit.claims import claim_delta
 from mechanisms.randomised_response import RandomisedResponse
-from mechanisms.tight import EPSILON, tight_mechanisms
+from mechanisms.registry.tight import EPSILON, tight_mechanisms
 
 ALPHA = 0.1
 DECLARED = 1e-6

@@ -14,16 +14,23 @@ from hypothesis import strategies as st
 
 from dpaudit.claims import Relation
 from dpaudit.errors import InvalidArgument, LawError
-from dpaudit.exact.above_threshold import (
+from dpaudit.exact.divergences.divergence import epsilon as exact_epsilon
+from dpaudit.exact.mechanism_laws.above_threshold import (
     above_threshold_closed_form,
     above_threshold_law,
     above_threshold_log_pmf,
     worst_case_epsilon,
 )
-from dpaudit.exact.divergence import epsilon as exact_epsilon
-from dpaudit.exact.histogram import AS_PRINTED, HistogramDesign, PrintedBugs, as_quantile, default_steps, rank
-from dpaudit.exact.histogram_iid import histogram_index_law_iid
-from dpaudit.exact.inverse_sensitivity import (
+from dpaudit.exact.mechanism_laws.histogram import (
+    AS_PRINTED,
+    HistogramDesign,
+    PrintedBugs,
+    as_quantile,
+    default_steps,
+    rank,
+)
+from dpaudit.exact.mechanism_laws.histogram_iid import histogram_index_law_iid
+from dpaudit.exact.mechanism_laws.inverse_sensitivity import (
     finite_quantile_law,
     mean_absolute_error,
     mean_law,
@@ -400,7 +407,7 @@ def test_normal_records():
 
 
 def test_a_subset_of_the_cells_gives_the_same_law(monkeypatch):
-    from dpaudit.exact import histogram_iid
+    from dpaudit.exact.mechanism_laws import histogram_iid
 
     fast = histogram_index_law_iid(400, 20, 0.5, 0.08)
     monkeypatch.setattr(histogram_iid, "_lattice_rule", lambda size, degree: (np.arange(size), np.ones(size)))
@@ -587,7 +594,7 @@ def test_inverse_sensitivity_refuses_invalid_arguments():
 
 
 def test_a_law_whose_probabilities_do_not_sum_to_one_is_refused(monkeypatch):
-    from dpaudit.exact import above_threshold
+    from dpaudit.exact.mechanism_laws import above_threshold
 
     monkeypatch.setattr(above_threshold, "_integrate", lambda f: np.log([0.5, 0.4]))
     with pytest.raises(LawError, match=r"adds up to 0\.9"):

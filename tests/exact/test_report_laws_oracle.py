@@ -12,10 +12,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpaudit.exact.above_threshold import above_threshold_closed_form, above_threshold_log_pmf, worst_case_epsilon
-from dpaudit.exact.histogram import HistogramDesign
-from dpaudit.exact.histogram_iid import histogram_index_law_iid
-from dpaudit.exact.inverse_sensitivity import finite_quantile_law, mean_length, mean_segments, quantile_length
+from dpaudit.exact.mechanism_laws.above_threshold import (
+    above_threshold_closed_form,
+    above_threshold_log_pmf,
+    worst_case_epsilon,
+)
+from dpaudit.exact.mechanism_laws.histogram import HistogramDesign
+from dpaudit.exact.mechanism_laws.histogram_iid import histogram_index_law_iid
+from dpaudit.exact.mechanism_laws.inverse_sensitivity import (
+    finite_quantile_law,
+    mean_length,
+    mean_segments,
+    quantile_length,
+)
 
 
 def mpmath_log_pmf(answers, threshold, b1, b2):

@@ -11,7 +11,7 @@ from dpaudit import neighbours
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, Relation, RenyiDP, Verdict, ZeroConcentratedDP
 from dpaudit.errors import InvalidArgument, LawError, MechanismError, RelationMismatch
 from dpaudit.exact import Discrete, Gaussian, Laplace, Product
-from dpaudit.exact.above_threshold import above_threshold_law
+from dpaudit.exact.mechanism_laws.above_threshold import above_threshold_law
 from dpaudit.exact.verification import verify
 from dpaudit.neighbours import Pair
 

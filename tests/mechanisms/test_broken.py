@@ -20,9 +20,9 @@ from mechanisms.broken.laplace import MisscaledLaplace, OccasionallyRaw, PrefixS
 from mechanisms.broken.noisy_max import MaximumLaw, NoisyMaxValue
 from mechanisms.broken.randomised_response import RangesFromData, RepeatedResponse
 from mechanisms.broken.sparse_vector import svt34_parallel
-from mechanisms.catalogue import pattern, patterns
 from mechanisms.gaussian import analytic_scale
 from mechanisms.randomised_response import RandomisedResponse
+from mechanisms.registry.catalogue import pattern, patterns
 
 
 def rng(seed: int = 0) -> np.random.Generator:

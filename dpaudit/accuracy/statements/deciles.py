@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.accuracy import deciles
 from dpaudit.accuracy.bound import Bound, Sense, Status, Truth, Variant
-from dpaudit.accuracy.certified import HistogramSetting
-from dpaudit.accuracy.data_law import NORMAL, UNIFORM, DataLaw
-from dpaudit.accuracy.order_statistics import below, decile, rank
+from dpaudit.accuracy.bounds import deciles
+from dpaudit.accuracy.distributions.data_law import NORMAL, UNIFORM, DataLaw
+from dpaudit.accuracy.distributions.order_statistics import below, decile, rank
 from dpaudit.accuracy.regions import Axis, Range
 from dpaudit.accuracy.theorem import Effort, Theorem, TheoremForm
-from dpaudit.accuracy.truths import approximate_probability, histogram_probability
+from dpaudit.accuracy.truths.certified import HistogramSetting
+from dpaudit.accuracy.truths.quantile_errors import approximate_probability, histogram_probability
 
 _DECILES = list(range(1, 10))
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpaudit.accuracy import inverse_sensitivity
 from dpaudit.accuracy.bound import Bound, Sense, Status, Truth, Variant
+from dpaudit.accuracy.bounds import inverse_sensitivity
 from dpaudit.accuracy.conditions import Real
-from dpaudit.accuracy.order_statistics import decile, rank
+from dpaudit.accuracy.distributions.order_statistics import decile, rank
 from dpaudit.accuracy.regions import Range
 from dpaudit.accuracy.theorem import Effort, Theorem, TheoremForm
-from dpaudit.accuracy.truths import inverse_sensitivity_mean_error
-from dpaudit.exact.inverse_sensitivity import mean_absolute_error, quantile_law, quantile_segments
+from dpaudit.accuracy.truths.quantile_errors import inverse_sensitivity_mean_error
+from dpaudit.exact.mechanism_laws.inverse_sensitivity import mean_absolute_error, quantile_law, quantile_segments
 
 _DECILES = list(range(1, 10))
 

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 from scipy import integrate, special
 
-from dpaudit.accuracy import noise, randomised_response
-from dpaudit.accuracy.above_threshold import panels
 from dpaudit.accuracy.bound import Bound, Sense, Status, Truth, Variant
+from dpaudit.accuracy.bounds import noise, randomised_response
+from dpaudit.accuracy.bounds.above_threshold import panels
 from dpaudit.accuracy.conditions import Real
 from dpaudit.accuracy.regions import Axis, Range
-from dpaudit.accuracy.sequential import estimate_mean
 from dpaudit.accuracy.theorem import Effort, Theorem, TheoremForm
+from dpaudit.accuracy.truths.sequential import estimate_mean
 
 _DECILES = list(range(1, 10))
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.accuracy import mean_error
 from dpaudit.accuracy.bound import Bound, Sense, Status, Truth, Variant
-from dpaudit.accuracy.certified import HistogramSetting
-from dpaudit.accuracy.order_statistics import below, decile
+from dpaudit.accuracy.bounds import mean_error
+from dpaudit.accuracy.distributions.order_statistics import below, decile
 from dpaudit.accuracy.regions import Axis, Range
 from dpaudit.accuracy.theorem import Effort, Theorem, TheoremForm
-from dpaudit.accuracy.truths import histogram_mean_error
+from dpaudit.accuracy.truths.certified import HistogramSetting
+from dpaudit.accuracy.truths.quantile_errors import histogram_mean_error
 
 _DECILES = list(range(1, 10))
 # Small enough for the exact law; the corrected theorems have no condition on n.

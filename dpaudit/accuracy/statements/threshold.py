@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.accuracy import above_threshold as at
 from dpaudit.accuracy.bound import Bound, Sense, Status, Truth, Variant
+from dpaudit.accuracy.bounds import above_threshold as at
+from dpaudit.accuracy.bounds.deciles import DECILES, histogram_alpha
 from dpaudit.accuracy.conditions import Real
-from dpaudit.accuracy.deciles import DECILES, histogram_alpha
 from dpaudit.accuracy.regions import Axis, Range
 from dpaudit.accuracy.theorem import Effort, Theorem, TheoremForm
 

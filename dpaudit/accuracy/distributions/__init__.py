@@ -1,0 +1,1 @@
+"""Distributions of records, of order statistics and of errors."""

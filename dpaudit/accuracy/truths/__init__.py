@@ -1,0 +1,1 @@
+"""Exact, certified or simulated errors, which the bounds are compared with."""

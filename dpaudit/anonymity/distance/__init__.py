@@ -1,0 +1,1 @@
+"""Distances between distributions of a sensitive attribute."""

@@ -1,0 +1,1 @@
+"""Tables, their cells, files and generalisation hierarchies."""

@@ -1,0 +1,1 @@
+"""Exact output laws, as values with log-probabilities and samples."""

@@ -1,0 +1,1 @@
+"""Exact output laws of particular mechanisms."""

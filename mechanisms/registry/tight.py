@@ -1,0 +1,215 @@
+"""Mechanisms that keep their claim with equality: the least more of leakage would be a violation.
+
+On them an auditor has nothing to find and everything to be tempted by, so they measure its false alarms: among many
+independent audits at most a share alpha may report a violation, and at most a share alpha may state a lower bound above
+the truth. :func:`tight_mechanisms` lists the six; tests and benchmarks read the same list.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpaudit import exact, neighbours
+from dpaudit._util.validation import check_open_unit, check_positive
+from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, gaussian_delta
+from dpaudit.neighbours import Neighbours
+from mechanisms._common import Floats, check_draw, gaussian_epsilon
+from mechanisms.randomised_response import RandomisedResponse
+from mechanisms.registry.catalogue import only
+
+EPSILON = 1.0
+MU = 0.5
+LEAK = 0.05
+REPORTED_DELTA = 1e-5  # where a Gaussian claim's epsilon is stated
+
+
+@dataclass(frozen=True, slots=True)
+class RoundedLaplace:
+    """A number with Laplace noise of scale 1/epsilon, rounded to the nearest multiple of 1/8.
+
+    Rounding is post-processing, so epsilon-DP for answers at most 1 apart; and answers exactly 1 apart are eight steps
+    apart on the grid, so that far out every cell has log-ratio epsilon exactly.
+
+    >>> mechanism = RoundedLaplace(1.0)
+    >>> round(exact.epsilon(mechanism.law(0.0), mechanism.law(1.0)), 12)
+    1.0
+    """
+
+    epsilon: float
+
+    def __post_init__(self) -> None:
+        check_positive(epsilon=self.epsilon)
+
+    def sample(self, data: float, size: int, rng: np.random.Generator) -> Floats:
+        """Return ``size`` noisy numbers."""
+        check_draw(size, rng)
+        return np.round((data + rng.laplace(scale=1.0 / self.epsilon, size=size)) * 8.0) / 8.0
+
+    def law(self, data: float) -> exact.Law:
+        """The Laplace law, rounded."""
+        return exact.Rounded(exact.Laplace(float(data), 1.0 / self.epsilon), 0.125)
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftedGaussian:
+    """A number times ``mu``, with standard Gaussian noise: mu-Gaussian DP with equality for answers 1 apart.
+
+    >>> mechanism = ShiftedGaussian(0.5)
+    >>> round(exact.delta(mechanism.law(0.0), mechanism.law(1.0), 1.0) / float(gaussian_delta(1.0, 0.5)), 9)
+    1.0
+    """
+
+    mu: float
+
+    def __post_init__(self) -> None:
+        check_positive(mu=self.mu)
+
+    def sample(self, data: float, size: int, rng: np.random.Generator) -> Floats:
+        """Return ``size`` noisy numbers."""
+        check_draw(size, rng)
+        return rng.normal(self.mu * data, 1.0, size)
+
+    def law(self, data: float) -> exact.Law:
+        """A Gaussian of variance 1."""
+        return exact.Gaussian(self.mu * float(data), 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class LeakingResponse:
+    """With probability ``leak`` the bit itself, recognisable as such (10 or 11); otherwise randomised response.
+
+    At epsilon the responses spend nothing of delta and the leak all of it: delta(epsilon) = leak exactly, and it is larger
+    at every smaller epsilon.
+
+    >>> mechanism = LeakingResponse(1.0, 0.05)
+    >>> round(exact.delta(mechanism.law(0), mechanism.law(1), 1.0), 12)
+    0.05
+    """
+
+    epsilon: float
+    leak: float
+
+    def __post_init__(self) -> None:
+        check_positive(epsilon=self.epsilon)
+        check_open_unit(leak=self.leak)
+
+    @property
+    def _truthful(self) -> float:
+        return 1.0 / (1.0 + math.exp(-self.epsilon))
+
+    def sample(self, data: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return ``size`` answers."""
+        check_draw(size, rng)
+        response = np.where(rng.random(size) < self._truthful, data, 1 - data)
+        return np.where(rng.random(size) < self.leak, 10 + data, response)
+
+    def law(self, data: int) -> exact.Law:
+        """Three outcomes: the leaked bit, and the two responses."""
+        kept = 1.0 - self.leak
+        return exact.Discrete(
+            {10 + data: self.leak, data: kept * self._truthful, 1 - data: kept * (1.0 - self._truthful)}
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tight:
+    """A mechanism that keeps ``claim`` with equality on ``pairs``.
+
+    Attributes
+    ----------
+    name : str
+        For tables.
+    mechanism : Mechanism
+        It has a law too.
+    claim : Claim
+        What is audited.
+    pairs : tuple of pairs
+        A few, on each of which the claim is tight.
+    everywhere : callable or None
+        Makes neighbours to search among: the claim holds on all of them, and is tight on some. None where ``pairs`` are all.
+    epsilon : float
+        The true epsilon at the delta where ``epsilon_lower`` is stated.
+    """
+
+    name: str
+    mechanism: Any
+    claim: Claim
+    pairs: tuple[tuple[Any, Any], ...]
+    everywhere: Callable[[], Neighbours] | None
+    epsilon: float
+
+
+def numbers() -> Neighbours:
+    """One number between -8 and 8 that moves by at most 1."""
+    return neighbours.answers(1, -8, 8).map_data(only)
+
+
+def two_digits() -> Neighbours:
+    """Two different digits."""
+    return neighbours.fixed(itertools.combinations(range(10), 2))
+
+
+def tight_mechanisms() -> tuple[Tight, ...]:
+    """Return the six mechanisms on which false alarms are counted.
+
+    >>> [tight.name for tight in tight_mechanisms()][:2]
+    ['randomised response', 'Laplace on a dyadic grid']
+    """
+    bits, digits = (0, 1), tuple(range(10))
+    return (
+        Tight(
+            name="randomised response",
+            mechanism=RandomisedResponse.k_ary(EPSILON, bits),
+            claim=PureDP(EPSILON),
+            pairs=((0, 1),),
+            everywhere=None,
+            epsilon=EPSILON,
+        ),
+        Tight(
+            name="Laplace on a dyadic grid",
+            mechanism=RoundedLaplace(EPSILON),
+            claim=PureDP(EPSILON),
+            pairs=((0, 1), (3, 4)),
+            everywhere=numbers,
+            epsilon=EPSILON,
+        ),
+        Tight(
+            name="k-ary response",
+            mechanism=RandomisedResponse.k_ary(EPSILON, digits),
+            claim=PureDP(EPSILON),
+            pairs=((0, 1), (2, 7), (4, 5)),
+            everywhere=two_digits,
+            epsilon=EPSILON,
+        ),
+        Tight(
+            name="Gaussian at its delta",
+            mechanism=ShiftedGaussian(MU),
+            claim=ApproxDP(EPSILON, float(gaussian_delta(EPSILON, MU))),
+            pairs=((0, 1),),
+            everywhere=numbers,
+            epsilon=EPSILON,
+        ),
+        Tight(
+            name="leak and randomised response",
+            mechanism=LeakingResponse(EPSILON, LEAK),
+            claim=ApproxDP(EPSILON, LEAK),
+            pairs=((0, 1),),
+            everywhere=None,
+            epsilon=EPSILON,
+        ),
+        Tight(
+            name="Gaussian as Gaussian DP",
+            mechanism=ShiftedGaussian(1.0),
+            claim=GaussianDP(1.0),
+            pairs=((0, 1), (1, 2)),
+            everywhere=numbers,
+            epsilon=gaussian_epsilon(1.0, REPORTED_DELTA),
+        ),
+    )
