@@ -44,6 +44,7 @@ def audit(
     timeout: float | None = None,
     timeout_is_output: bool = False,
     boosted: bool = False,
+    allow_constant: bool = False,
     progress: bool | None = None,
     on_event: Handler | None = None,
 ) -> Result:
@@ -61,7 +62,8 @@ def audit(
     name
         The name under which the result is reported; None: that of the mechanism.
     samples
-        Budget: outputs of both sides, all pairs, learning included. Finding a smaller witness comes on top.
+        Budget: outputs of both sides, all pairs, learning included. Confirming a violation of a batched mechanism on
+        single releases, and finding a smaller witness, come on top.
     seconds
         Budget of time; the audit ends within a tenth of it, or one call of the mechanism. None: no limit.
     alpha
@@ -89,6 +91,8 @@ def audit(
         Treat a call that timed out as an output, as an exception is, instead of ending the audit.
     boosted
         Also learn scores of vectors by gradient-boosted trees (needs scikit-learn; slower).
+    allow_constant
+        Accept a mechanism whose output never varied on any data set; otherwise that is INCONCLUSIVE.
     progress
         Show progress on standard error; None: if that is a terminal.
     on_event
@@ -126,6 +130,7 @@ def audit(
         timeout=timeout,
         timeout_is_output=timeout_is_output,
         boosted=boosted,
+        allow_constant=allow_constant,
         progress=progress,
         on_event=on_event,
     )

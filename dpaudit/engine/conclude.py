@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from dpaudit.claims import Verdict
+from dpaudit.engine.encoding.batch import encode, record_keys
 from dpaudit.engine.events import ViolationFound
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.request import Findings, Request
 from dpaudit.engine.sampling.blocks import OutOfTime, Sampler, TimedOut, seed_child
 from dpaudit.engine.sampling.probe import traceback_of
+from dpaudit.engine.sampling.serial_dependence import ERROR_PROBABILITY, dependence
 from dpaudit.engine.search.attempt import Attempt, Shown
 from dpaudit.engine.search.campaign import Candidate
+from dpaudit.engine.search.confirmation import Confirmation
 from dpaudit.engine.search.detectable import HEADLINE, detectable_epsilon, search_cost
 from dpaudit.engine.views.float_bits import MEANING, NO_FLOATS, all_whole, any_float
 from dpaudit.engine.views.learner import Builder
+from dpaudit.engine.witness.event import simplest
 from dpaudit.engine.witness.shrink import Looker, find_witness, leading_event
 from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.result.model import Channel, Result, StoppedBy, Witness
@@ -26,9 +33,42 @@ UNLIKE = (
     "mechanism differs from process to process, such as the order of a set of words: start Python with PYTHONHASHSEED=0, sort "
     "what comes out of sets, or audit without executor= and --workers."
 )
+UNCONFIRMED = (
+    "Outputs that came many to a call refuted the claim, but there was no time to confirm it on releases drawn one call each, "
+    "so this is no violation yet. Give more time, or audit fewer pairs."
+)
+DEPENDENT = (
+    "Releases are not independent: {how}. The mechanism keeps state (a cache, a budget, a pool of noise, correlated noise), so "
+    "its releases say little about a single one; independent releases look like this with probability at most {error}. Audit "
+    "dpaudit.fresh(make), which makes a new mechanism for each release, or take the state out."
+)
+CHANGES_LATER = "the same output came again and again, and then another one"
+NEVER_VARIED = (
+    "All outputs were equal, on every data set that was tried. A constant is private, but this is almost always a mistake: a "
+    "forgotten return, or an option that switches the release off. If it is meant, pass allow_constant=True."
+)
+TYPES_LOOKED_AT = 1000  # outputs of each side of which the types are looked at
+FEWEST_COVERED = 0.5  # share of the outputs that must be looked at before nothing found means something
 TYPES_NUMBER = 6_000_000  # names the seed of the outputs whose types are looked at
+ORDERS_NUMBER = 8_000_000  # names the seed of the random orders of a test of dependence
+LATER_NUMBER = 9_000_000  # names the seeds of releases that are drawn to see whether a constant output changes
 WITNESS_SHARE = 0.1  # of `seconds`, kept for the witness
 PICTURE_SHARE = 0.05  # of `seconds` by which a picture may be late
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantWatch:
+    """How long a mechanism whose releases were all equal is watched before it is called constant."""
+
+    releases: int = 10_000
+    """The most releases that are drawn."""
+    at_once: int = 500
+    """Releases that are drawn before they are compared."""
+    seconds: float = 1.0
+    """The longest time that this may take."""
+
+
+WATCHING = ConstantWatch()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,6 +78,9 @@ class Conclusion:
     request: Request
     phase: Attempt
     earlier: Shown | None  # what the attempt in batches has shown, if a second one followed
+    confirmation: Confirmation | None  # what single releases have confirmed, where outputs came many to a call
+    confirmed: bool  # the evidence rests on releases drawn one call each
+    confirming: int  # samples that a confirmation took
     sampler: Sampler
     build: Builder
     drawn: int
@@ -59,19 +102,21 @@ class Conclusion:
             )
         shown = self.phase.shown(hurried=self.hurried).joined(self.earlier)
         detectable = self._detectable()
-        verdict = self._verdict(stopped_by, shown, detectable[HEADLINE])
+        coverage = self._coverage()
+        verdict = self._verdict(stopped_by, shown, detectable[HEADLINE], coverage)
+        bounded = verdict is Verdict.VIOLATION or not shown.refuted
         looker = Looker(self.sampler, request, campaign.points, self.build, self._witness_deadline())
         witness: Witness | None = None
         outputs: dict[str, Any] = {}
         if verdict is Verdict.VIOLATION:
-            witness, outputs = self._witness(looker, shown.leader)
+            witness, outputs = self._witness(looker, self._accused(shown))
         elif not self.hurried and self._time_for_a_picture():
             outputs = self._leading()
         return request.result(
             Findings(
                 verdict=verdict,
-                epsilon_lower=shown.epsilon_lower,
-                parameter_lower=shown.parameter_lower,
+                epsilon_lower=shown.epsilon_lower if bounded else 0.0,
+                parameter_lower=shown.parameter_lower if bounded else 0.0,
                 detectable=detectable,
                 samples=self.drawn,
                 pairs=sum(candidate.rounds > 0 for candidate in campaign.candidates),
@@ -81,7 +126,9 @@ class Conclusion:
                 messages=self.messages,
                 trajectory=self.trajectory,
                 witness=witness,
+                samples_confirming=self.confirming,
                 samples_after=looker.drawn,
+                coverage=coverage,
                 outputs=outputs,
             )
         )
@@ -102,7 +149,11 @@ class Conclusion:
         if message not in self.messages:
             self.messages.append(message)
 
-    def _verdict(self, stopped_by: StoppedBy, shown: Shown, detectable: float) -> Verdict:
+    def _accused(self, shown: Shown) -> Candidate:
+        """Return the pair on which the claim is refuted, with the releases that show it."""
+        return shown.leader if self.confirmation is None else self.confirmation.candidate
+
+    def _verdict(self, stopped_by: StoppedBy, shown: Shown, detectable: float, coverage: float) -> Verdict:
         if self.reproducible and not self.alike:
             self._add_message(UNLIKE)
         elif shown.stateful:
@@ -112,8 +163,15 @@ class Conclusion:
             )
         if shown.stateful:
             return Verdict.INCONCLUSIVE
+        if shown.refuted and not self.confirmed:
+            self._add_message(UNCONFIRMED)
+            return Verdict.INCONCLUSIVE
         if shown.refuted:
-            if self.phase.watch.constant:
+            accused = self._accused(shown)
+            if not self.hurried and (how := self._dependence(accused)) is not None:
+                self._add_message(DEPENDENT.format(how=how, error=f"{ERROR_PROBABILITY:g}"))
+                return Verdict.INCONCLUSIVE
+            if self.phase.watch.constant or accused.timeline.is_constant():
                 self._add_message(
                     "Every release on the same data gave the same output: the mechanism is deterministic, sets a fixed seed in "
                     "every call (np.random.seed, default_rng(0)), or remembers its first answer. If it keeps state by design, "
@@ -129,11 +187,52 @@ class Conclusion:
         if self.request.options.channel is Channel.REPRESENTATION and self._lacks_floats():
             self._add_message(NO_FLOATS)
             return Verdict.INCONCLUSIVE
-        lacking = self.request.lacking_power(detectable)
-        if lacking is not None:
-            self._add_message(lacking)
-            return Verdict.INCONCLUSIVE
+        for lacking in (self._nothing_to_see(coverage), self.request.lacking_power(detectable)):
+            if lacking is not None:
+                self._add_message(lacking)
+                return Verdict.INCONCLUSIVE
         return Verdict.NO_VIOLATION_FOUND
+
+    def _nothing_to_see(self, coverage: float) -> str | None:
+        """Return a message if the outputs never varied, or if most of them could not be looked at."""
+        if self.phase.watch.never_varied and not self.request.options.allow_constant:
+            return NEVER_VARIED
+        if coverage < FEWEST_COVERED:
+            return (
+                f"Only {coverage:.0%} of the outputs could be looked at; the others hold no numbers and did not repeat often "
+                "enough for a bet. Return what they contain as numbers or as fewer distinct values."
+            )
+        return None
+
+    def _coverage(self) -> float:
+        most = max(self.phase.campaign.candidates, key=lambda candidate: candidate.seen)
+        return most.learner.coverage() if most.learner.keeps else 0.0
+
+    def _dependence(self, accused: Candidate) -> str | None:
+        """Return how the releases that an accusation rests on depend on each other; None if they were not seen to."""
+        timeline, learner = accused.timeline, accused.learner
+        if timeline.is_constant():
+            return CHANGES_LATER if self._changes_later(accused) else None
+        event = simplest(learner.kept(), learner.views, self.phase.campaign.points, learner.labels)
+        if event is None:
+            return None
+        rng = np.random.Generator(np.random.PCG64(seed_child(self.request.entropy, ORDERS_NUMBER)))
+        return dependence(timeline, event.contains, rng)
+
+    def _changes_later(self, accused: Candidate) -> bool:
+        """Return whether a mechanism whose releases were all equal gives another one if it is called often enough."""
+        single = replace(self.sampler, one_by_one=True)
+        until = time.monotonic() + WATCHING.seconds
+        deadline = min(until, self._witness_deadline() or until)
+        known: int | None = None
+        with suppress(TimedOut, DPAuditError, OutOfTime):
+            for part in range(WATCHING.releases // WATCHING.at_once):
+                seed = seed_child(self.request.entropy, LATER_NUMBER, part)
+                keys = record_keys(encode(single.draw(accused.pair.data, WATCHING.at_once, seed, deadline)))
+                known = int(keys[0]) if known is None else known
+                if (keys != known).any():
+                    return True
+        return False
 
     def _lacks_floats(self) -> bool:
         """Return whether the outputs hold no floats. Encoding does not distinguish 1.0 from 1, so a few more are drawn."""
@@ -148,7 +247,7 @@ class Conclusion:
         seed, deadline = seed_child(self.request.entropy, TYPES_NUMBER), self._witness_deadline()
         try:
             return not any(
-                any_float(self.sampler.draw(data, 8, seed, deadline)) for data in self.phase.campaign.leader().pair
+                any_float(self.sampler.draw(data, TYPES_LOOKED_AT, seed, deadline)) for data in self.phase.campaign.leader().pair
             )
         except (TimedOut, DPAuditError, OutOfTime):
             return False

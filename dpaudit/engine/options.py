@@ -32,6 +32,7 @@ class Options:
     timeout: float | None = None
     timeout_is_output: bool = False
     boosted: bool = False
+    allow_constant: bool = False
     progress: bool | None = None
     on_event: Handler | None = None
 
@@ -52,7 +53,7 @@ class Options:
             check_count(minimum=0, seed=self.seed)
         check_choice(("violation", "budget"), until=self.until)
         check_choice(Channel, channel=self.channel)
-        for name in ("shrink", "boosted", "timeout_is_output"):
+        for name in ("shrink", "boosted", "timeout_is_output", "allow_constant"):
             check_choice((True, False), **{name: getattr(self, name)})
         check_choice((True, False, None), progress=self.progress)
         if self.on_event is not None and not callable(self.on_event):

@@ -40,7 +40,9 @@ class Findings:
     messages: Sequence[str] = ()
     trajectory: Sequence[tuple[int, float]] = ()
     witness: Witness | None = None
+    samples_confirming: int = 0
     samples_after: int = 0
+    coverage: float = 1.0
     outputs: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -129,7 +131,9 @@ class Request:
             messages=tuple(findings.messages),
             trajectory=tuple(findings.trajectory),
             log_threshold=findings.log_threshold,
+            samples_confirming=findings.samples_confirming,
             samples_after=findings.samples_after,
+            coverage=findings.coverage,
             outputs=as_plain(findings.outputs),
         )
         self.emit(Finished(result))

@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -40,6 +40,7 @@ from dpaudit.engine.sampling.probe import probe
 from dpaudit.engine.sampling.rounds import run_round
 from dpaudit.engine.search.attempt import Attempt, Shown
 from dpaudit.engine.search.campaign import Campaign, Candidate
+from dpaudit.engine.search.confirmation import Confirmation
 from dpaudit.engine.search.rounds import Budget, settle_rounds
 from dpaudit.engine.views.float_bits import build_bit_views
 from dpaudit.engine.views.learner import Builder, build_views
@@ -58,6 +59,8 @@ PROPOSALS = 3  # edited pairs that are added each time
 MOST_INTERRUPTS = 5  # tries to conclude, each of which may be interrupted again
 LAST_ROUND = 0.8  # a round larger than this share of what is left takes all of it
 SAMPLES_PER_PAIR = 400  # the pool of pairs is smaller where the budget would give a pair less than this
+CONFIRMING_NUMBERS = 7_000_000  # added to a pair's number when a violation is confirmed on single releases
+MOST_CONFIRMING = 2**62  # samples of a confirmation; it has limits of its own
 ONE_BY_ONE_NUMBERS = 1_000_000  # added to a pair's number when it is audited again one release at a time
 
 
@@ -72,9 +75,7 @@ class Run:
         self.token = secrets.token_hex(8)
         mechanism = as_mechanism(request.mechanism)
         self.sampler = Sampler(mechanism, False, self.options.timeout, self.options.timeout_is_output)
-        # A batched mechanism is given two attempts with half of alpha each: if a call for several outputs raises, the audit
-        # starts again one release at a time.
-        self.log_threshold = math.log((2.0 if self.sampler.batched else 1.0) / self.options.alpha)
+        self.log_threshold = math.log(1.0 / self.options.alpha)
         self.build = builder_of(self.options)
         self.budget = Budget(self.options.samples)
         self.sampled: Candidate | None = None
@@ -85,6 +86,9 @@ class Run:
         self.runner = TaskRunner(self.options.executor)
         self.trajectory: list[tuple[int, float]] = []
         self.earlier: Shown | None = None  # what the attempt in batches has shown, if a second one followed
+        self.confirmation: Confirmation | None = None  # of a violation found on outputs that came many to a call
+        self.confirmed = not self.sampler.batched  # the evidence rests on releases drawn one call each
+        self.confirming = Budget(MOST_CONFIRMING)
         self.hurried = False  # interrupted while concluding: leave out what is not yet computed
 
     def result(self) -> Result:
@@ -109,15 +113,19 @@ class Run:
     def _draw(self, pairs: Sequence[Pair], complete: bool) -> StoppedBy:
         try:
             return self._attempt(pairs)
-        except BatchDependentContainer as error:
+        except (BatchDependentContainer, NotConfirmed) as error:
             self.messages.append(f"{error}; the audit started again one release at a time.")
         except (BatchRaised, TimedOut) as error:
             self.messages.append(
                 f"A call for several outputs raised ({error}); the audit started again one release at a time, where an "
                 "exception is an output."
             )
-        self.earlier = self.phase.shown(hurried=False)
+        if self.confirmation is None or self.confirmed:
+            self.earlier = self.phase.shown(hurried=False)
+        else:  # outputs of one call are not independent releases, so what they showed does not count
+            self.log_threshold -= self.confirmation.log_left
         self.sampler = replace(self.sampler, one_by_one=True)
+        self.confirmed = True
         self._start(pairs, complete, raised_in_probe=self.phase.raised_in_probe)
         return self._attempt(pairs)
 
@@ -206,6 +214,8 @@ class Run:
         with self.runner:
             for settled in settle_rounds(self.phase.campaign, self, self.budget):
                 self._settled(settled.candidate, settled.log_wealth)
+                if self.phase.refuted and not self.confirmed:
+                    self._confirm()
                 if self.phase.refuted and self.options.until == "violation":
                     return StoppedBy.VIOLATION
                 if settled.complete and self._out_of_time():
@@ -213,6 +223,19 @@ class Run:
                 if settled.complete and self.budget.drawn >= self.propose_at:
                     self._propose()
         return StoppedBy.SAMPLES
+
+    def _confirm(self) -> None:
+        """Repeat on single releases what outputs of larger calls have shown; raise NotConfirmed if that fails."""
+        confirmation = self.confirmation = Confirmation(self.phase.campaign.leader())
+        enough = self.log_threshold + confirmation.log_threshold_surplus
+        for settled in settle_rounds(confirmation, _SingleReleases(self, confirmation), self.confirming):
+            if settled.log_wealth >= enough:
+                self.confirmed = True
+                return
+        raise NotConfirmed(
+            "Outputs that came many to a call refuted the claim, but single releases did not: outputs of one call depend on "
+            "each other, or look different because of each other"
+        )
 
     def next_size(self, candidate: Candidate, *, leading: bool, left: int) -> int:
         """Return the size of the next round; one that would leave little takes all that is left."""
@@ -222,10 +245,29 @@ class Run:
 
     def draw(self, candidate: Candidate, size: int) -> TaskResult:
         """Draw a round here or on the executor."""
+        number = candidate.number + (ONE_BY_ONE_NUMBERS if self.sampler.one_by_one else 0)
+        return self.draw_round(candidate, size, self.sampler, number)
+
+    def draw_round(
+        self, candidate: Candidate, size: int, sampler: Sampler, number: int, *, fewest_kept: int = 0
+    ) -> TaskResult:
+        """Draw a round with a sampler and the seeds of ``number``, and hand back at least ``fewest_kept`` outputs."""
         self.sampled = candidate
         self.request.emit(PairChosen(number=candidate.number, pair=candidate.pair, size=size))
-        sizes = self.sampler.blocks(size, timed=self.deadline is not None, width=candidate.learner.width)
-        task = self._task(candidate, len(sizes))
+        sizes = sampler.blocks(size, timed=self.deadline is not None, width=candidate.learner.width)
+        keep = max(candidate.learner.rows_to_keep(len(sizes)), -(-fewest_kept // len(sizes)))
+        task = Task(
+            sampler=sampler,
+            data=candidate.pair.data,
+            neighbour=candidate.pair.neighbour,
+            views=candidate.learner.views,
+            entropy=self.entropy,
+            key=(number, candidate.rounds),
+            first=0,
+            sizes=(),
+            keep=keep,
+            audit=f"{self.token}.{number}",  # by pair: what processes draw from one seed is alike on the same data only
+        )
         ended = run_round(
             task,
             sizes,
@@ -239,12 +281,14 @@ class Run:
             whole = sum(block.size for block in ended.blocks)
             self.budget.drawn += 2 * min(whole + sizes[0], size)
             raise ended.cause
-        self._first_block = min(sizes[0], task.keep)
+        self.sizes, self._first_block = sizes, min(sizes[0], task.keep)
         return ended
 
     def check(self, candidate: Candidate, drawn: BlockPair) -> None:
         """Look for outputs that depend on each other, on their batch, or on the time."""
         self._check_containers(candidate, drawn)
+        if not self.sampler.batched:
+            candidate.timeline.add(self.sizes, drawn.size, drawn.learn)
         self.phase.replays.compare(candidate.number, drawn.learn[0].first(self._first_block))
         self.seconds_drawing += drawn.seconds[0]
         self.phase.watch.see(candidate.number, drawn.learn)
@@ -304,22 +348,6 @@ class Run:
             if fingerprint(tuple(pair)) not in known:
                 self.prints[id(self.phase.campaign.propose(pair).pair)] = fingerprint(tuple(pair))
 
-    def _task(self, candidate: Candidate, blocks: int) -> Task:
-        learner = candidate.learner
-        number = candidate.number + (ONE_BY_ONE_NUMBERS if self.sampler.one_by_one else 0)
-        return Task(
-            sampler=self.sampler,
-            data=candidate.pair.data,
-            neighbour=candidate.pair.neighbour,
-            views=learner.views,
-            entropy=self.entropy,
-            key=(number, candidate.rounds),
-            first=0,
-            sizes=(),
-            keep=learner.rows_to_keep(blocks),
-            audit=f"{self.token}.{number}",  # by pair: what processes draw from one seed is alike on the same data only
-        )
-
     def _cut_short(self, cause: BaseException) -> StoppedBy:
         match cause:
             case KeyboardInterrupt():
@@ -348,6 +376,9 @@ class Run:
             request=self.request,
             phase=self.phase,
             earlier=self.earlier,
+            confirmation=self.confirmation if self.confirmed and not self.sampler.one_by_one else None,
+            confirmed=self.confirmed,
+            confirming=self.confirming.drawn,
             sampler=self.sampler,
             build=self.build,
             drawn=self.budget.drawn,
@@ -358,6 +389,34 @@ class Run:
             seconds_of_first_build=self.seconds_of_first_build,
             hurried=self.hurried,
         ).result(stopped_by)
+
+
+class NotConfirmed(BatchRaised):
+    """Single releases did not confirm what outputs of larger calls have shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class _SingleReleases:
+    """Rounds of a confirmation: one call a release, with seeds of their own."""
+
+    run: Run
+    confirmation: Confirmation
+
+    def next_size(self, candidate: Candidate, *, leading: bool, left: int) -> int:
+        del candidate, leading, left
+        return self.confirmation.next_size()
+
+    def draw(self, candidate: Candidate, size: int) -> TaskResult:
+        single = replace(self.run.sampler, one_by_one=True)
+        number, keep = CONFIRMING_NUMBERS + candidate.number, 0 if candidate.timeline.full else size
+        return self.run.draw_round(candidate, size, single, number, fewest_kept=keep)
+
+    def check(self, candidate: Candidate, drawn: BlockPair) -> None:
+        candidate.timeline.add(self.run.sizes, drawn.size, drawn.learn)
+
+    def is_last(self, candidate: Candidate) -> bool:
+        del candidate
+        return False
 
 
 def builder_of(options: Options) -> Builder:

@@ -18,6 +18,7 @@ from dpaudit.errors import InvalidArgument
 
 FORMAT = 2
 # Format 1 is read too: it has other names for these entries of a result and of its witness.
+ADDED = {"samples_confirming": 0, "coverage": 1.0}  # entries that results of format 1 lack
 OLD_RESULT_NAMES = {"log_threshold": "threshold"}
 OLD_WITNESS_NAMES = {"observed_log_ratio": "epsilon"}
 
@@ -122,7 +123,9 @@ class Result:
     messages: tuple[str, ...] = ()
     trajectory: tuple[tuple[int, float], ...] = ()  # (samples, log-wealth against the claim)
     log_threshold: float = math.inf  # log-wealth at which the claim is refuted
-    samples_after: int = 0  # spent on shrinking and confirming
+    samples_confirming: int = 0  # single releases that confirmed a violation found on outputs of larger calls
+    samples_after: int = 0  # spent on finding and measuring a small example
+    coverage: float = 1.0  # share of the outputs that fell where a bet could have been placed
     outputs: Mapping[str, Any] = field(default_factory=dict, hash=False)  # small summary for pictures
     versions: Mapping[str, str] = field(default_factory=versions, hash=False)
 
@@ -159,7 +162,7 @@ class Result:
                 f"format={plain.get('format')!r} of a result must be 1 or {FORMAT}; it is from another version."
             )
         old = plain["format"] == 1
-        fields = _fields(cls, plain, OLD_RESULT_NAMES if old else {})
+        fields = _fields(cls, {**ADDED, **plain} if old else plain, OLD_RESULT_NAMES if old else {})
         for name in ("epsilon_lower", "delta", "parameter_lower", "detectable_epsilon", "log_threshold"):
             fields[name] = float(fields[name])
         fields["claim"] = claim_from_dict(plain["claim"])

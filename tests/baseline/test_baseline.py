@@ -339,7 +339,7 @@ def test_anything_else_is_refused(text: str) -> None:
 def test_events_by_hand() -> None:
     batch = encode([1.0, 2.5, None, math.nan, math.inf, -math.inf, "word", 3])
     whole = [structure(output) for output in (1.0, None, "word", 3)]
-    assert whole == ["float", "None", "'word'", "int"]
+    assert whole == ["number", "None", "'word'", "number"]
     codes = [f"{int(code):016x}" for code in batch.codes]
 
     def chosen(*parts: dict[str, Any], negated: bool = False) -> list[int]:

@@ -56,7 +56,7 @@ EVENTS: dict[str, Any] = {
     "NaN": lambda leak, size, rng: np.where(rng.random(size) < 0.05 + 0.3 * leak, np.nan, rng.normal(size=size)),
     "infinity": lambda leak, size, rng: np.where(rng.random(size) < 0.05 + 0.3 * leak, np.inf, rng.normal(size=size)),
     "None": lambda leak, size, rng: [None if x < 0.05 + 0.3 * leak else x for x in rng.random(size).tolist()],
-    "type": lambda leak, size, rng: [1 if x < 0.05 + 0.3 * leak else 1.0 for x in rng.random(size).tolist()],
+    "type": lambda leak, size, rng: [True if x < 0.05 + 0.3 * leak else 1.0 for x in rng.random(size).tolist()],
     "length": lambda leak, size, rng: [[0.5] * k for k in (1 + rng.binomial(3, 0.2 + 0.6 * leak, size)).tolist()],
     "key set": lambda leak, size, rng: [
         {"a": 1} if x < 0.05 + 0.3 * leak else {"b": 1} for x in rng.random(size).tolist()

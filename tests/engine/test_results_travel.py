@@ -170,7 +170,7 @@ SCRIPTED = {
     "dict": "return {'n': 3, 'extra': 1} if data and rng.random() < 0.5 else {'n': 3}",
     "missing": "return None if data and rng.random() < 0.5 else float('nan') if rng.random() < 0.3 else 2.5",
     "exact": "return 0.25 if data and rng.random() < 0.4 else rng.random()",
-    "type": "return 1 if rng.random() < (0.9 if data else 0.1) else 1.0",
+    "type": "return True if rng.random() < (0.9 if data else 0.1) else 1.0",
     "end of a long string": "return 'x' * 3000 + ('a' if rng.random() < (0.9 if data else 0.1) else 'b')",
     "order of keys": "return {'a': 1, 'b': 2} if rng.random() < (0.9 if data else 0.1) else {'b': 2, 'a': 1}",
     "date": (

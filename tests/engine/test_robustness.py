@@ -85,9 +85,10 @@ def test_deterministic() -> None:
 
 def test_constant() -> None:
     result = audit(lambda data: 3)
-    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    assert result.verdict is Verdict.INCONCLUSIVE
     assert result.epsilon_lower == 0.0
-    assert not result.messages
+    assert "allow_constant=True" in result.messages[0]
+    assert audit(lambda data: 3, allow_constant=True).verdict is Verdict.NO_VIOLATION_FOUND
 
 
 class Accountant:
@@ -142,11 +143,14 @@ def test_drifting_noise_is_noticed() -> None:
     assert any("state" in message for message in result.messages)
 
 
-@pytest.mark.parametrize("words", [1000, 30_000])
-def test_many_words_are_no_state(words: int) -> None:
+@pytest.mark.parametrize(("words", "verdict"), [(1000, Verdict.NO_VIOLATION_FOUND), (30_000, Verdict.INCONCLUSIVE)])
+def test_many_words_are_no_state(words: int, verdict: Verdict) -> None:
     """The most frequent words were chosen on the past, where chance favoured them: that is not drift."""
     mechanism = dpaudit.batched(lambda data, size, rng: rng.integers(words, size=size).astype("U6"))
-    assert audit(mechanism, samples=200_000, seed=1).verdict is Verdict.NO_VIOLATION_FOUND
+    result = audit(mechanism, samples=200_000, seed=1)
+    assert result.verdict is verdict
+    assert not any("state" in message for message in result.messages)
+    assert (result.coverage == 1.0) == (verdict is Verdict.NO_VIOLATION_FOUND)
 
 
 def test_drifting_words_are_noticed() -> None:

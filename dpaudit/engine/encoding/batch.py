@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.encoding.remainders import EXACT_INTEGER, NUMERIC, ExactFloats, numeric
-from dpaudit.engine.encoding.single_output import Reader, as_array, entries, read
+from dpaudit.engine.encoding.single_output import NUMBER, Reader, as_array, entries, read
 from dpaudit.engine.encoding.sorted_counts import SortedSample
 from dpaudit.engine.encoding.structure import CUT, array_label, placeholder, plain, with_rest
 from dpaudit.engine.encoding.text_arrays import FIBONACCI_MULTIPLIER, group_rows
@@ -31,7 +31,12 @@ FEWEST_COUNTED = 1024  # integers that are worth counting without a sort,
 COUNTED_RANGE = 4096  # if they span fewer values than this
 ONE_BYTE_INTEGERS = "?bB"  # dtype characters
 KEYS_IN_CACHE = 16_384  # keys that are computed at a time
-INTEGERS, FLOATS, WIDE_INTEGERS = "integers", "floats", "integers beyond 2^53"  # kinds of containers
+BOOLEANS, INTEGERS, FLOATS, WIDE_INTEGERS = (
+    "booleans",
+    "integers",
+    "floats",
+    "integers beyond 2^53",
+)  # kinds of containers
 NO_CODES: Codes = np.empty(0, np.uint64)
 
 
@@ -123,7 +128,7 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
 
     >>> batch = encode([1.5, None, float("nan")])
     >>> batch.values[:, 0].tolist(), [plain(batch.labels[int(code)]) for code in batch.codes]
-    ([1.5, nan, nan], ['float', 'None', 'float'])
+    ([1.5, nan, nan], ['number', 'None', 'number'])
     """
     outputs = unwrapped(outputs)
     if isinstance(outputs, np.ndarray):
@@ -156,7 +161,9 @@ def container(outputs: NDArray[Any] | Sequence[Any], *, near: bool = False) -> t
     if not isinstance(outputs, np.ndarray) or outputs.dtype.kind not in f"{NUMERIC}US":
         return None
     kind, size = outputs.dtype.kind, outputs.dtype.itemsize
-    if kind in "biu":
+    if kind == "b":
+        kind_name = BOOLEANS
+    elif kind in "iu":
         near = near or size < 8 or not outputs.size
         near = near or max(abs(int(outputs.max())), abs(int(outputs.min()))) <= EXACT_INTEGER
         kind_name = INTEGERS if near else WIDE_INTEGERS
@@ -177,7 +184,10 @@ def same_to_each(containers: Collection[tuple[str, tuple[int, ...]]]) -> bool:
 
 
 def unwrapped(outputs: NDArray[Any] | Sequence[Any]) -> NDArray[Any] | Sequence[Any]:
-    """Return a container of outputs as an array or list: rows of a data frame, records as tuples, masked values as missing."""
+    """Return a container of outputs as an array or list: rows of a data frame, records as tuples, masked values as missing.
+
+    Outputs must not show in which container they came, nor what else was in it.
+    """
     inside = _unwrapped(outputs)
     return entries(inside) if isinstance(inside, np.ndarray) and inside.dtype.kind == "O" else inside
 
@@ -201,7 +211,9 @@ def _unwrapped(outputs: NDArray[Any] | Sequence[Any]) -> NDArray[Any] | Sequence
 
 def _without_mask(outputs: np.ma.MaskedArray[Any, Any]) -> NDArray[Any] | Sequence[Any]:
     """Return the outputs with masked values as missing; the values under the mask are not released."""
-    if outputs.dtype.kind in "biu":
+    if outputs.dtype.kind == "b":
+        return list(outputs) if np.ma.getmaskarray(outputs).any() else np.asarray(outputs.data)
+    if outputs.dtype.kind in "iu":
         found = numeric(outputs)
         # Integers that floats do not hold exactly are encoded one by one.
         return list(outputs) if found is None or found.rest is not None else found.near.reshape(outputs.shape)
@@ -254,13 +266,13 @@ def shortened(label: str) -> str:
 def _homogeneous(outputs: Sequence[Any], kind: type) -> Encoded | None:
     """Encode a list of numbers, strings, equal arrays or equal-length tuples of floats at once; None for other lists."""
     if kind in (float, bool):
-        return _uniform(placeholder(kind.__name__), np.array(outputs, dtype=np.float64)[:, None])
+        return _uniform(placeholder("bool") if kind is bool else NUMBER, np.array(outputs, dtype=np.float64)[:, None])
     if kind is int:
         try:
             integers = numeric(np.array(outputs, dtype=np.int64))
         except OverflowError:
             return None
-        return None if integers is None else _exact(integers, placeholder("int"))
+        return None if integers is None else _exact(integers, NUMBER)
     if kind is str:
         seen = {word: read(word) for word in set(outputs)}
         if any(leaves for _, leaves in seen.values()):
@@ -276,7 +288,7 @@ def _homogeneous(outputs: Sequence[Any], kind: type) -> Encoded | None:
     if kind in (tuple, list) and outputs[0]:
         if len(set(map(len, outputs))) != 1 or set(map(type, itertools.chain.from_iterable(outputs))) != {float}:
             return None
-        leaves = ", ".join([placeholder("float")] * len(outputs[0]))
+        leaves = ", ".join([NUMBER] * len(outputs[0]))
         label = f"({leaves}{',' if len(outputs[0]) == 1 else ''})" if kind is tuple else f"[{leaves}]"
         return _uniform(label, np.array(outputs, dtype=np.float64, order="F"))
     return None
@@ -379,7 +391,7 @@ def structure(output: Any) -> str:
     """Return the structure of one output: everything but its numbers.
 
     >>> structure({"count": 3, "mean": (1.5, None)})
-    "{'count': int, 'mean': (float, None)}"
+    "{'count': number, 'mean': (number, None)}"
     """
     return plain(read(output)[0])
 
@@ -392,7 +404,7 @@ def code(output: Any) -> str:
 def record(output: Any) -> str:
     """Return the key of one whole output as 16 hexadecimal digits.
 
-    >>> record((1, 2.5)) == record((1, 2.5)) != record((1.0, 2.5))
+    >>> record((1, 2.5)) == record((1.0, 2.5)) != record((True, 2.5))
     True
     """
     return f"{int(record_keys(encode([output]))[0]):016x}"

@@ -33,6 +33,7 @@ from dpaudit.mechanism import MOST_ITEMS, Raised
 DEEPEST = 20  # levels of nesting that are read; deeper parts are encoded by their repr
 FEW_KEYS = 4  # a mapping with so many keys has its order in the structure, a larger one in numbers
 TWO_FLOATS = 2**106  # smaller integers are the sum of two floats
+NUMBER = placeholder("number")
 NAMES = (str, bytes, int, np.integer, np.bool_, types.NoneType, enum.Enum)  # keys that are part of the structure
 
 _STRING = frozenset({str})
@@ -79,7 +80,7 @@ class Reader:
             return self._array(output)
         if isinstance(output, float):
             self.leaves.append(float(output))
-            return placeholder("float")
+            return NUMBER
         if isinstance(output, int):
             return self._integer(output)
         if isinstance(output, complex):
@@ -105,11 +106,11 @@ class Reader:
             self.leaves.append(float(output))
             return placeholder("bool")
         if abs(output) < TWO_FLOATS:
-            return self._real(output, "int", output - int(float(output)) if abs(output) > EXACT_INTEGER else 0)
+            return self._real(output, "number", output - int(float(output)) if abs(output) > EXACT_INTEGER else 0)
         size = -(-output.bit_length() // 32)
         words = np.frombuffer(abs(output).to_bytes(4 * size, "big"), ">u4").astype(np.float64)
         self.leaves.extend([_nearest(output), *words.tolist()])
-        return f"{placeholder('float')} as int of words [{', '.join([placeholder('int')] * size)}]"
+        return f"{NUMBER} as integer of words [{', '.join([NUMBER] * size)}]"
 
     def _real(self, number: Any, kind: str, rest: Any = 0) -> str:
         self.leaves.append(_nearest(number))
@@ -196,7 +197,7 @@ class Reader:
         if id(output) in self._met:
             return f"{name} met before"
         self._met[id(output)] = output
-        prefix = name if number is None else f"{name} {self._real(number, 'float')}"
+        prefix = name if number is None else f"{name} {self._real(number, 'number')}"
         label = f"{prefix} {self._mapping(fields, ordered=False)}" if fields else prefix
         # Its repr may show what its fields do not.
         return f"{label}, {self._read_repr(output)}" if OPAQUE in label and _has_own_repr(kind) else label
@@ -229,32 +230,27 @@ class Reader:
         return pattern.sub(take, text)
 
 
-def entries(array: NDArray[Any]) -> NDArray[Any] | list[Any]:
+def entries(array: NDArray[Any]) -> list[Any]:
     """Return the outputs of an array of objects, each as it would be in an array of its own.
 
-    One entry such as None makes the whole array one of objects, and the other entries must not show that: numbers become
-    numpy's numbers, and sequences become the arrays that numpy would have made of them.
+    One entry such as None makes the whole array one of objects, and the other entries must not show that: sequences become
+    the arrays that numpy would have made of them.
     """
-    if array.ndim == 1:
-        kinds = set(map(type, array.tolist()))
-        with suppress(OverflowError):
-            for kind in (float, bool, int):
-                if kinds == {kind}:
-                    return np.array(array.tolist(), dtype=kind)
     return [_entry(item) for item in array]
 
 
+def rows_as_arrays(outputs: NDArray[Any] | Sequence[Any]) -> NDArray[Any] | Sequence[Any]:
+    """Return the outputs of one call with lists as arrays.
+
+    A table without gaps is an array, and one with a gap may be a list of lists: a row must look the same in both.
+    """
+    if not isinstance(outputs, list) or list not in set(map(type, outputs)):
+        return outputs
+    return [_row(item) if type(item) is list else item for item in outputs]
+
+
 def _entry(item: Any) -> Any:
-    match item:
-        case _ if type(item) in (float, bool):
-            return np.float64(item) if type(item) is float else np.bool_(item)
-        case _ if type(item) is int:
-            return np.int64(item) if -(2**63) <= item < 2**63 else np.uint64(item) if 0 < item < 2**64 else item
-        case np.ma.MaskedArray():
-            return item
-        case list() | tuple() | np.ndarray():
-            return _row(item)
-    return item
+    return _row(item) if type(item) in (list, tuple, np.ndarray) else item
 
 
 def _row(items: Any) -> NDArray[Any]:
@@ -320,7 +316,7 @@ def _layout(keys: Sequence[Any], read_keys: Sequence[tuple[str, list[float]]]) -
     if len(keys) <= FEW_KEYS and not any(leaves for _, leaves in read_keys):
         return Layout(entries, f" in the order {', '.join([text for text, _ in read_keys])}")
     # With many keys no order might ever repeat, so the order is given by numbers.
-    order = f" from the places {', '.join([placeholder('int')] * len(places))}"
+    order = f" from the places {', '.join([NUMBER] * len(places))}"
     return Layout(entries, order, list(map(float, places)))
 
 

@@ -17,8 +17,10 @@ MARKS = (OPEN, CLOSE, OPAQUE, CUT)
 REST = " + rest"  # the place holds two numbers: the nearest float and the exact remainder
 SECONDS = {"s": "seconds", "ms": "milliseconds", "us": "microseconds", "ns": "nanoseconds"}
 UNITS = {"W": "weeks", "D": "days", "h": "hours", "m": "minutes", **SECONDS}
+LARGEST_SPELLED_OUT = 1e16  # whole numbers from here on are written with an exponent, as floats are
 LONGEST_NOTE = 200  # characters of a structure that a note shows
 
+_KINDS = {"b": "bool", "i": "number", "u": "number", "f": "number", "c": "complex"}  # by the kind of a dtype
 _MARKED = str.maketrans(dict.fromkeys(MARKS, "?"))
 _UNMARKED = str.maketrans(dict.fromkeys(MARKS))
 _PLACE = re.compile(rf"(array of )?{OPEN}([^{CLOSE}]*){CLOSE}(?: with shape \(([0-9, ]*)\))?")
@@ -28,8 +30,8 @@ _TIME = re.compile(r"(datetime|timedelta)64(?:\[(\w+)\])?")
 def plain(label: str) -> str:
     """Return a structure as text for a person.
 
-    >>> plain(f"[{placeholder('float')}, 'float']")
-    "[float, 'float']"
+    >>> plain(f"[{placeholder('number')}, 'number']")
+    "[number, 'number']"
     """
     return label.translate(_UNMARKED)
 
@@ -52,18 +54,18 @@ def with_rest(label: str) -> str:
 def array_label(dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
     """Return the structure of one output of an array.
 
-    The kind of number is left out: a batch with a NaN is an array of floats where one without is an array of integers, so
-    the dtype says something about the other outputs of the batch, not about this one.
+    Integers and floats are one kind, here and outside of arrays: a batch with a NaN is an array of floats where one without
+    is an array of integers, so the type says something about the other outputs of the batch, not about this one.
     """
-    kind = "complex" if dtype.kind == "c" else dtype.name if dtype.kind in "mM" else "number"
+    kind = _KINDS.get(dtype.kind) or dtype.name
     return placeholder(kind) if shape == () else f"array of {placeholder(kind)} with shape {shape}"
 
 
 def fill(label: str, values: Iterable[float]) -> str:
     """Return a structure with its numbers in their places.
 
-    >>> fill(f"({placeholder('int')}, {placeholder('float')}, 'float')", [4.0, 2.5])
-    "(4, 2.5, 'float')"
+    >>> fill(f"({placeholder('number')}, {placeholder('number')}, 'number')", [4.0, 2.5])
+    "(4, 2.5, 'number')"
     """
     left = iter(values)
 
@@ -97,7 +99,7 @@ def _spell(kind: str, near: float, rest: float) -> str:
         return str(near == 1.0)
     if _TIME.fullmatch(kind):
         return str(np.array(int(near) + int(rest)).astype(kind))
-    if kind == "int" or (rest and near.is_integer() and rest.is_integer()):
+    if near.is_integer() and float(rest).is_integer() and (rest or abs(near) < LARGEST_SPELLED_OUT):
         return str(int(near) + int(rest))
     return f"{near!r} + {rest!r}" if rest else repr(near)
 
@@ -105,7 +107,7 @@ def _spell(kind: str, near: float, rest: float) -> str:
 def explained(labels: Mapping[int, str]) -> str:
     """Return a note for events that names the numbers, if all outputs have one structure.
 
-    >>> number = placeholder("float")
+    >>> number = placeholder("number")
     >>> explained({0: f"{{'a': {number}, 'b': {number}}}"}), explained({0: f"[{number}, {number}]"})
     (", where output is {'a': output[0], 'b': output[1]}", '')
     >>> explained({0: f"date {placeholder('datetime64[D]')}"})

@@ -35,6 +35,7 @@ from dpaudit.engine.encoding.batch import (
     stack,
     unwrapped,
 )
+from dpaudit.engine.encoding.single_output import rows_as_arrays
 from dpaudit.engine.sampling.independence import REPEAT_BY_CHANCE, log_collision
 from dpaudit.engine.views.view import Block, RecordView, ScoreView, View
 from dpaudit.errors import DPAuditError, MechanismError
@@ -149,7 +150,7 @@ class Sampler:
                 raise exited(stop) from stop
             except Exception as error:
                 raise BatchRaised(f"{type(error).__name__}: {error}") from error
-        outputs = unwrapped(checked_outputs(outputs, size))
+        outputs = rows_as_arrays(unwrapped(checked_outputs(outputs, size)))
         return kept(outputs) if held else outputs
 
     def _one(self, data: Any, rng: np.random.Generator) -> Any:
@@ -166,7 +167,7 @@ class Sampler:
             raise exited(stop) from stop
         except Exception as error:
             return Raised.from_exception(error)
-        return kept(unwrapped(checked_outputs(outputs, 1))[0])
+        return kept(rows_as_arrays(unwrapped(checked_outputs(outputs, 1)))[0])
 
     def blocks(self, total: int, *, timed: bool, width: int = 1) -> tuple[int, ...]:
         """Cut a round of ``total`` outputs of ``width`` numbers each; a ``timed`` round has small blocks, to stop in time."""

@@ -91,7 +91,8 @@ class OutputMonitor:
     def __init__(self) -> None:
         self.always_raised = False
         self.exhausted = False
-        self.constant = True
+        self.constant = True  # every release on the same side gave the same output
+        self.never_varied = True  # so did both sides of all pairs
         self._seen = False
         self._first: list[Encoded | None] = [None, None]
         self._answered: dict[
@@ -164,7 +165,11 @@ class OutputMonitor:
             first = self._first[side]
             if first is None:
                 first = self._first[side] = batch.rows(slice(1))
-            self.constant = self.constant and bool((record_keys(batch) == record_keys(first)[0]).all())
+            if self.constant:
+                self.constant = bool((record_keys(batch) == record_keys(first)[0]).all())
+        if self.never_varied:
+            both = [record_keys(first)[0] for first in self._first if first is not None]
+            self.never_varied = self.constant and len(set(map(int, both))) == 1
 
 
 def raised_share(batch: Encoded) -> float:

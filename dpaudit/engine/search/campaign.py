@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -33,6 +33,7 @@ from dpaudit.engine.evidence.e_process import (
     plug_in_epsilon,
 )
 from dpaudit.engine.evidence.wealth import Wealth
+from dpaudit.engine.sampling.serial_dependence import Timeline
 from dpaudit.engine.views.learner import Builder, Learner
 from dpaudit.neighbours import Pair
 
@@ -132,6 +133,7 @@ class Candidate:
     rounds: int = 0
     log_wealth: float = 0.0
     views_bet_on: int = 0  # version of the views on which the next round is counted
+    timeline: Timeline = field(default_factory=Timeline)  # releases in order, where calls make one release each
     _index: tuple[float, float] | None = None
 
     @property

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
+from dpaudit.engine.evidence.e_process import Record
 from dpaudit.engine.sampling.blocks import BlockPair, TaskResult, merge
-from dpaudit.engine.search.campaign import Campaign, Candidate
+from dpaudit.engine.search.campaign import Candidate
 from dpaudit.engine.views.learner import Settled
 
 
@@ -31,6 +32,18 @@ class Budget:
     def left(self) -> int:
         """Outputs of each side that are left."""
         return (self.samples - self.drawn) // 2
+
+
+class Capital(Protocol):
+    """What bets: it chooses the pair of each round, and keeps the wealth."""
+
+    def next_candidate(self, spent: float) -> tuple[Candidate, bool]:
+        """Return the pair to sample next and whether it is in the lead, after ``spent`` of the budget."""
+        ...
+
+    def settle(self, candidate: Candidate, records: tuple[Record, ...], *, leading: bool, spent: float) -> float:
+        """Settle the bets on a round, and return the log-wealth against the claim."""
+        ...
 
 
 class Source(Protocol):
@@ -58,18 +71,18 @@ class SettledRound:
     """A round whose bets were settled."""
 
     candidate: Candidate
-    log_wealth: float  # of the whole campaign against the claim
+    log_wealth: float  # of all capital against the claim
     complete: bool  # false where something cut the round short, which is raised next
 
 
-def settle_rounds(campaign: Campaign, source: Source, budget: Budget) -> Iterator[SettledRound]:
+def settle_rounds(capital: Capital, source: Source, budget: Budget) -> Iterator[SettledRound]:
     """Draw and settle rounds until the budget is used, or raise what ended a round early after settling its beginning.
 
     Pair, size and bets of a round are functions of the rounds before it. Learning comes after settling.
     """
     while True:
         spent = budget.spent
-        candidate, leading = campaign.next_candidate(spent)
+        candidate, leading = capital.next_candidate(spent)
         size = source.next_size(candidate, leading=leading, left=budget.left)
         if size < 1:
             return
@@ -82,7 +95,7 @@ def settle_rounds(campaign: Campaign, source: Source, budget: Budget) -> Iterato
             records = candidate.learner.settle(
                 Settled(drawn.counts, drawn.learn, drawn.repeats), drawn.size, last=source.is_last(candidate)
             )
-            log_wealth = campaign.settle(candidate, records, leading=leading, spent=spent)
+            log_wealth = capital.settle(candidate, records, leading=leading, spent=spent)
             yield SettledRound(candidate, log_wealth, complete=ended.cause is None)
         if ended.cause is not None:
             raise ended.cause

@@ -76,7 +76,7 @@ def is_grid(number: int) -> bool:
 
 def all_whole(batch: Encoded) -> bool:
     """Return whether no number of the outputs is known to be a float: all are integers or absent, without -0.0."""
-    if any(placeholder(kind) in label for label in batch.labels.values() for kind in ("float", "complex")):
+    if any(placeholder("complex") in label for label in batch.labels.values()):
         return False
     values = batch.values[~np.isnan(batch.values)]
     return bool((np.isfinite(values) & (values == np.rint(values)) & ((values != 0.0) | ~np.signbit(values))).all())

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpaudit.engine.encoding.batch import Encoded, record_keys, stack
 from dpaudit.engine.encoding.sorted_counts import SortedSample
-from dpaudit.engine.encoding.structure import OPEN
+from dpaudit.engine.encoding.structure import OPAQUE, OPEN
 from dpaudit.engine.evidence.e_process import Plan, Record
 from dpaudit.engine.views.partition import KeyTable, line_from, line_from_sorted
 from dpaudit.engine.views.scores import NaiveBayes, Score, fit_boosted, fit_linear, fit_naive_bayes
@@ -64,6 +64,7 @@ class ViewLimits:
     """Outputs of each side from which boosted trees are fitted."""
 
 
+OFTEN_ENOUGH = 20  # times that an output without numbers must be seen before it is bet on with success
 KEPT = KeptOutputs()
 VIEW_LIMITS = ViewLimits()
 
@@ -149,6 +150,25 @@ class Learner:
         """Return the outputs kept for learning, of each side."""
         width = max(batch.width for sides in self._kept for batch in sides)
         return (stack([a for a, _ in self._kept], width=width), stack([b for _, b in self._kept], width=width))
+
+    def coverage(self) -> float:
+        """Return the share of outputs that fell where a bet could have been placed.
+
+        Numbers can be bet on whatever they are. An output without numbers must have been seen ``OFTEN_ENOUGH`` times, and show
+        more than its type.
+        """
+        covered = 0
+        sides = self.kept()
+        for batch in sides:
+            # One stored code stands for all outputs in the usual case, which needs no sort.
+            codes = batch.kinds[:1] if batch.one_code else batch.codes
+            distinct, counts = np.unique(codes, return_counts=True)
+            counts = counts * (len(batch) // max(codes.size, 1))
+            for code, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+                label = self.labels.get(code, "")
+                often = count > 1 and count * self.seen >= OFTEN_ENOUGH * len(batch)
+                covered += count if OPEN in label or (often and OPAQUE not in label) else 0
+        return covered / sum(map(len, sides))
 
     def halves(self) -> tuple[slice, slice]:
         """Return kept outputs to choose an event on, and others to count it on, on which no score was fitted."""

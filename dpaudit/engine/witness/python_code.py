@@ -29,7 +29,7 @@ Mask: TypeAlias = NDArray[np.bool_]
 Labels: TypeAlias = Mapping[int, str]
 
 MOST_SPELLED = 64  # outputs; longer lists are lists of records
-NUMBERS = ("number", "float", "int", "bool")
+NUMBERS = ("number", "bool")
 _INFINITY = re.compile(r"(?<![\w.])(-?)inf(?!\w)")
 
 

@@ -274,8 +274,10 @@ def test_every_kind_of_output_has_its_own_encoding(name: str) -> None:
 
 
 def test_different_outputs_differ() -> None:
-    # A dtype says nothing about a number.
-    alike = [{"str", "str_"}, {"array", "longdouble array"}, {"clongdouble", "complex64"}]
+    # A type says nothing about a number.
+    alike = [
+        {"str", "str_"}, {"array", "longdouble array"}, {"clongdouble", "complex64"}, {"int", "int8"}, {"bool", "bool_"},
+    ]  # fmt: skip
     seen: dict[tuple[Any, ...], str] = {}
     for name, output in ZOO.items():
         twin = seen.setdefault(fingerprint_of(encode([output]), 0), name)
@@ -333,14 +335,27 @@ def test_encoding_does_not_depend_on_the_batch(first: Any, others: list[Any]) ->
 
 
 def test_the_dtype_of_an_array_says_nothing_about_its_entries() -> None:
-    """numpy chooses one dtype for all: an int64 array turns to float64 because of one NaN elsewhere in it."""
+    """Numpy chooses one dtype for all: an int64 array turns to float64 because of one NaN elsewhere in it."""
     plain, with_nan = encode(np.array([1, 2])), encode(np.array([1, np.nan]))
     assert fingerprint_of(plain, 0) == fingerprint_of(with_nan, 0)
-    assert fingerprint_of(encode(np.array([True, False])), 0) == fingerprint_of(encode(np.array([1, 2])), 0)
     rows, rows_with_nan = encode(np.array([[1, 2], [3, 4]])), encode(np.array([[1, 2], [3, np.nan]]))
     assert fingerprint_of(rows, 0) == fingerprint_of(rows_with_nan, 0)
     days, with_nat = (np.array(["2020-01-01", last], dtype="datetime64[D]") for last in ("2020-01-02", "NaT"))
     assert fingerprint_of(encode(days), 0) == fingerprint_of(encode(with_nat), 0)
+
+
+@pytest.mark.parametrize(
+    "outputs",
+    [[1, None], [1.0, None], np.array([1.0, 2.0]), np.array([1, 2]), np.array([1, None], object), [np.float32(1), "x"],
+     [1, 2], [1.0, 2.5], pd.Series([1, None]), pd.Series([1, 2]), np.array([1, 2], np.uint8)],
+)  # fmt: skip
+def test_a_number_looks_the_same_whatever_brought_it(outputs: Any) -> None:
+    assert fingerprint_of(encode(outputs), 0) == fingerprint_of(encode([1.0]), 0)
+
+
+@pytest.mark.parametrize("outputs", [[True], np.array([True]), np.array([True, None], object), [np.True_, 1.0]])
+def test_a_boolean_is_no_number(outputs: Any) -> None:
+    assert fingerprint_of(encode(outputs), 0) == fingerprint_of(encode([True]), 0) != fingerprint_of(encode([1]), 0)
 
 
 @pytest.mark.parametrize(
@@ -420,7 +435,7 @@ def test_encoded_batches_pickle_and_select() -> None:
 
 
 def test_structure_reads_like_the_output() -> None:
-    assert structure({"count": 3, "mean": (1.5, None)}) == "{'count': int, 'mean': (float, None)}"
+    assert structure({"count": 3, "mean": (1.5, None)}) == "{'count': number, 'mean': (number, None)}"
     assert numbers({"count": 3, "mean": (1.5, None)}) == [3.0, 1.5]
     assert structure(Raised("ValueError", "bad")) == "raises ValueError: bad"
     assert structure(None) == "None"

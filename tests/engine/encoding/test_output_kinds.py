@@ -250,10 +250,8 @@ def test_a_shift_is_an_event_that_the_script_counts_alike(name: str) -> None:
 
 
 CHOICES: dict[str, tuple[Any, Any]] = {
-    "1 and 1.0": (1, 1.0),
     "1 and True": (1, True),
-    "1.0 and a numpy 1.0": (1.0, np.float64(1.0)),
-    "inside": ((1, 2), (1.0, 2)),
+    "inside": ((1, 2), (True, 2)),
     "missing in pandas": (pd.NA, 1.0),
     "missing time": (np.datetime64("NaT"), np.datetime64("2020-01-01")),
     "masked": (np.ma.masked, 1.0),
@@ -456,17 +454,17 @@ def test_other_masks(dtype: str) -> None:
 
 
 def test_the_order_of_unsorted_keys_is_encoded() -> None:
-    assert structure({"a": 1, "b": 2}) == "{'a': int, 'b': int}"
-    assert structure({1: 1, 2: 2, 10: 3}) == "{1: int, 10: int, 2: int}"  # numbers in their own order
+    assert structure({"a": 1, "b": 2}) == "{'a': number, 'b': number}"
+    assert structure({1: 1, 2: 2, 10: 3}) == "{1: number, 10: number, 2: number}"  # numbers in their own order
     assert structure({1: 1, 10: 3, 2: 2}) != structure({1: 1, 2: 2, 10: 3})
-    assert structure({"b": 2, "a": 1}) == "{'a': int, 'b': int} in the order 'b', 'a'"
+    assert structure({"b": 2, "a": 1}) == "{'a': number, 'b': number} in the order 'b', 'a'"
     assert read({"b": 2, "a": 1})[1] == read({"a": 1, "b": 2})[1]
     words = ["the", "quick", "brown", "fox", "jumps"]
     label, numbers = read(dict.fromkeys(words, 1))
     assert label == read(dict.fromkeys(words[::-1], 1))[0]  # many orders have one structure,
     assert numbers != read(dict.fromkeys(words[::-1], 1))[1]  # and differ in their numbers
     assert structure({"a": 1, None: 2}) != structure({None: 2, "a": 1})
-    assert structure(Plain({"a": 1})) == "Plain {'value': {'a': int}}"
+    assert structure(Plain({"a": 1})) == "Plain {'value': {'a': number}}"
 
 
 def test_fields_have_no_order() -> None:
@@ -476,9 +474,10 @@ def test_fields_have_no_order() -> None:
 
 def test_keys_that_are_words_stay_words() -> None:
     assert (
-        structure({"a": None, 1: 2, (1, "b"): 3}) == "{'a': None, (1, 'b'): int, 1: int} in the order 'a', 1, (1, 'b')"
+        structure({"a": None, 1: 2, (1, "b"): 3})
+        == "{'a': None, (1, 'b'): number, 1: number} in the order 'a', 1, (1, 'b')"
     )
-    assert structure({0.5: 1}) == "{float: int}"
+    assert structure({0.5: 1}) == "{number: number}"
 
 
 def test_numbers_in_text_are_decimals_only() -> None:
@@ -550,7 +549,7 @@ def test_long_labels_keep_both_ends_and_a_digest() -> None:
         (1.5, ""),
         ([1.5, 2.5], ""),
         (np.zeros((2, 2)), ""),
-        ({"a": 1.5}, ", the number in {'a': float}"),
+        ({"a": 1.5}, ", the number in {'a': number}"),
         ({"a": 1.5, "b": [2, None]}, ", where output is {'a': output[0], 'b': [output[1], None]}"),
         ({"a": np.zeros(3), "b": 1}, ", where output is {'a': array(output[0] to output[2]), 'b': output[3]}"),
         (
@@ -574,12 +573,12 @@ def test_events_explain_their_numbers(output: Any, note: str) -> None:
     [
         ({"n": 3, "x": (1.5, True)}, "{'n': 3, 'x': (1.5, True)}"),
         (2**60 + 1, "1152921504606846977"),
-        (np.array([2**60 + 1, 3]), "array([1152921504606846977, 3.0])"),
-        (np.arange(4.0).reshape(2, 2), "array([[0.0, 1.0], [2.0, 3.0]])"),
-        ([np.zeros(2), 1.5], "[array([0.0, 0.0]), 1.5]"),
+        (np.array([2**60 + 1, 3]), "array([1152921504606846977, 3])"),
+        (np.arange(4.0).reshape(2, 2), "array([[0, 1], [2, 3]])"),
+        ([np.zeros(2), 1.5], "[array([0, 0]), 1.5]"),
         (START.date(), "date 2020-01-01"),
         (np.datetime64("2020-01-01T00:00:00.123456789"), "2020-01-01T00:00:00.123456789"),
-        (np.array([1j, 2.0]), "array([complex(0.0, 1.0), complex(2.0, 0.0)])"),
+        (np.array([1j, 2.0]), "array([complex(0, 1), complex(2, 0)])"),
         (math.nan, "nan"),
         (np.zeros((0, 2)), "array([])"),
         ({1, 2}, "{1, 2}"),

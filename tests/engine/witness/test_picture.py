@@ -66,7 +66,7 @@ def test_numbers_beside_none_are_grouped_by_what_the_event_says() -> None:
     assert len(made["categories"]) <= 4  # not a bar for every float
     assert all("NaN" not in name for name in made["categories"])
     assert "None" in made["categories"]
-    assert any(name.startswith("float output") for name in made["categories"])
+    assert any(name.startswith("number output") for name in made["categories"])
     assert sum(made["data"]) == sum(made["neighbour"]) == SIZE
 
 
