@@ -14,7 +14,7 @@ from typing import Any
 
 from dpaudit._util.files import write_whole
 from dpaudit._util.validation import check_open_unit
-from dpaudit.baseline.plain_events import check_event
+from dpaudit.baseline.plain_events import read_event
 from dpaudit.claims import Claim, Verdict
 from dpaudit.errors import InvalidArgument
 from dpaudit.report.document import Document
@@ -57,7 +57,7 @@ class Leading:
         """Read back what :meth:`to_dict` wrote."""
         event = _with_names(plain.get("event"))
         if event is not None:
-            check_event(event)
+            read_event(event)
         return cls(
             data=_text(plain, "data"),
             neighbour=_text(plain, "neighbour"),

@@ -36,7 +36,7 @@ from dpaudit.engine.encoding.batch import (
     unwrapped,
 )
 from dpaudit.engine.sampling.independence import REPEAT_BY_CHANCE, log_collision
-from dpaudit.engine.views.view import Block, RecordView, ScoreView, View
+from dpaudit.engine.views.view import Block, RecordView, View
 from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.mechanism import (
     Fresh,
@@ -416,7 +416,7 @@ def _count(task: Task, first: int, blocks: Sequence[Outputs], sizes: Sequence[in
             elif size >= BLOCKS.fewest_searched and (known or number % BLOCKS.search_repeats_every == 0):
                 seen = slice(stop - size, stop if known else min(stop, stop - size + BLOCKS.outputs_searched))
                 repeats.extend(view.unknown(Block(batch.rows(seen))))
-    counts = tuple(view.study(prepared) if isinstance(view, ScoreView) else view.count(prepared) for view in task.views)
+    counts = tuple(view.study(prepared) for view in task.views)
     near = batch.counted is not None  # encoding counts only integers of a small range, which floats hold exactly
     held = frozenset(found for block in blocks if (found := container(block, near=near)) is not None)
     return OneSide(counts, _heads(batch, sizes, task.keep), tuple(repeats), held)

@@ -7,6 +7,7 @@ everything. Minus infinity, plus infinity and NaN have cells of their own.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,11 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.encoding.sorted_counts import SortedSample, most_frequent
+from dpaudit.engine.views.condition import LOWEST, Interval
 
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
 
-LOWEST = -np.finfo(np.float64).max
 MOST_ATOMS = 256  # repeated values that get a cell of their own
 FEWEST_PER_CELL = 8  # outputs learned from in each cell
 RASTER_BINS = 4096  # bins of a raster
@@ -27,6 +28,8 @@ BIN_WIDTHS = (2.0**-900, 2.0**900)  # beyond these widths sums overflow or lose 
 MARGIN = 0.15  # share of the learned range that a raster adds on either side; later blocks seldom reach further
 VALUES_IN_CACHE = 32_768  # values that are counted at a time
 KEPT_CUTS = 0.9  # smallest share of the cuts that must fall into bins of their own
+READABLE_CELLS = 24  # cells of a line that a person is to read
+READABLE_DIGITS = 3  # digits of the spread to which its cuts are rounded
 FEWEST_FOR_RASTER = 30_000  # with fewer values to learn from, sorting costs little
 
 
@@ -130,40 +133,11 @@ class Line:
         counts[1:-2] = inside
         return counts
 
-    def describe(self, cells: NDArray[np.bool_], name: str = "output") -> list[str]:
-        """The selected cells as conditions on ``name``, neighbouring cells joined."""
-        parts: list[str] = []
-        bounds = np.concatenate(([-np.inf], self.cuts))
-        start: int | None = None
-        for cell in range(self.cuts.size + 1):
-            if cells[cell] and start is None:
-                start = cell
-            if start is not None and (cell == self.cuts.size or not cells[cell + 1]):
-                low = bounds[start]
-                high = bounds[cell + 1] if cell < self.cuts.size else np.inf
-                parts.append(_interval(float(low), float(high), cell == self.cuts.size, name))
-                start = None
-        if cells[-1]:
-            parts.append(f"{name} is NaN")
-        return parts
-
-
-def _interval(low: float, high: float, to_infinity: bool, name: str) -> str:
-    """``low <= name < high``, said as simply as it can be; exact about infinities."""
-    if low == -np.inf and to_infinity:
-        return f"{name} is a number"
-    if low == -np.inf:
-        return f"{name} == -inf" if high == LOWEST else f"{name} < {high!r}"
-    if low == np.inf:
-        return f"{name} == inf"
-    if low == LOWEST:
-        return f"{name} > -inf" if to_infinity else f"-inf < {name} < {high!r}"
-    if to_infinity:
-        return f"{name} >= {low!r}"
-    with np.errstate(over="ignore"):
-        if np.nextafter(low, np.inf) == high:
-            return f"{name} == {low!r}"
-    return f"{low!r} <= {name} < {high!r}"
+    def intervals(self, cells: NDArray[np.bool_]) -> tuple[Interval, ...]:
+        """Return the selected cells as intervals, neighbouring cells joined; the cell of NaN is left out."""
+        lows, highs = [-math.inf, *self.cuts.tolist()], [*self.cuts.tolist(), None]
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], cells[:-1], [False]))))
+        return tuple(Interval(lows[start], highs[stop - 1]) for start, stop in edges.reshape(-1, 2))
 
 
 def line_from(pooled: Floats, *, resolution: int) -> Line:
@@ -191,6 +165,26 @@ def line_from_sorted(ascending: Floats, *, resolution: int) -> Line:
     with np.errstate(over="ignore"):  # beyond the largest float is infinity, which is a cut already
         cuts = np.concatenate([[LOWEST, np.inf], edges, atoms, np.nextafter(atoms, np.inf)])
     return Line(np.unique(cuts))
+
+
+def readable_line(values: Sequence[NDArray[np.float64]]) -> Line:
+    """Return a line with few cells, whose cuts are rounded to a few digits of the spread; exact values stay exact."""
+    line = line_from(np.concatenate(values), resolution=READABLE_CELLS)
+    inner = line.cuts[1:-1]
+    exact = np.zeros(inner.size, dtype=bool)
+    exact[:-1] |= np.nextafter(inner[:-1], np.inf) == inner[1:]
+    exact[1:] |= exact[:-1].copy() & (np.nextafter(inner[:-1], np.inf) == inner[1:])
+    with np.errstate(over="ignore"):
+        spread = float(np.subtract(*np.quantile(inner, [0.9, 0.1]))) if inner.size > 1 else 1.0
+    digits = (
+        READABLE_DIGITS - 1 - math.floor(math.log10(spread))
+        if spread > 0.0 and math.isfinite(spread)
+        else READABLE_DIGITS
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = np.round(inner, min(max(digits, -300), 300))
+    rounded = np.where(exact | ~np.isfinite(rounded), inner, rounded)
+    return Line(np.unique(np.concatenate([line.cuts[:1], rounded, line.cuts[-1:]])))
 
 
 def quantiles(ascending: Floats, levels: Floats) -> Floats:

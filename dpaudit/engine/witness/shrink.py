@@ -45,9 +45,9 @@ from dpaudit.engine.search.rounds import Budget, settle_rounds
 from dpaudit.engine.views.learner import Builder, Learner
 from dpaudit.engine.witness.event import Event, observed_epsilon, simplest
 from dpaudit.engine.witness.picture import leading, summary
-from dpaudit.engine.witness.script import importable, script
+from dpaudit.engine.witness.script import script, write
 from dpaudit.errors import DPAuditError
-from dpaudit.neighbours import Pair
+from dpaudit.neighbours import Pair, Secret
 from dpaudit.result.model import Frequency, Witness
 
 SHRINKING_ALPHA = 1e-3  # of one look at one pair while shrinking; the confirmation is what counts
@@ -302,7 +302,7 @@ def leading_event(pair: Pair, learner: Learner, points: Points) -> dict[str, Any
 
 def _as_witness(looker: Looker, measured: Measured, confirmed: bool, shrunk: bool) -> Witness:
     origin = looker.request.mechanism
-    definitions, expression = measured.event.code()
+    code = measured.event.code()
     data_source, data_literal = literal(measured.pair.data)
     neighbour_source, neighbour_literal = literal(measured.pair.neighbour)
     delta = float(looker.points.delta.min())
@@ -311,18 +311,18 @@ def _as_witness(looker: Looker, measured: Measured, confirmed: bool, shrunk: boo
         neighbour=neighbour_source,
         literal=data_literal and neighbour_literal,
         event=str(measured.event),
-        event_code=expression,
+        event_code=code.expression,
         on_data=frequency(measured.counts[0], measured.trials),
         on_neighbour=frequency(measured.counts[1], measured.trials),
         observed_log_ratio=observed_epsilon(measured.counts[0], measured.counts[1], measured.trials, delta),
         confirmed=confirmed,
         shrunk=shrunk,
         seed=looker.entropy,
-        mechanism=importable(origin)[1],
+        mechanism=write(origin).public,
     )
-    return script(
-        witness, looker.request.claim, definitions, origin, one_by_one=looker.sampler_for(measured.pair).one_by_one
-    )
+    one_by_one = looker.sampler_for(measured.pair).one_by_one or "raises " in witness.event
+    secret = any(isinstance(data, Secret) for data in measured.pair)
+    return script(witness, looker.request.claim, code, origin, one_by_one=one_by_one, secret=secret)
 
 
 def frequency(count: int, trials: int) -> Frequency:

@@ -86,7 +86,7 @@ def test_other_pairs_are_looked_at_one_release_at_a_time(
     assert witness.shrunk
     assert witness.observed_log_ratio > 1.0
     if alone is not None:
-        assert f"one_by_one={alone}" in witness.script_text
+        assert ("for _ in range(trials)" in witness.script_text) is alone
     if seed == 1:  # and the clock decides nothing
         again = audit(dpaudit.batched(mechanism), seed=seed)
         assert replace(again, seconds=0.0) == replace(result, seconds=0.0)
@@ -117,7 +117,7 @@ def test_a_measurement_that_raises_is_made_again_from_other_seeds(monkeypatch: p
     witness = witness_of(audit(dpaudit.batched(limited)))
     assert witness.on_data.trials == 1000
     assert witness.confirmed
-    assert "one_by_one=True" in witness.script_text
+    assert "for _ in range(trials)" in witness.script_text
     assert [key[-2:] for key in seeds] == [(0, 0), (1, 0), (1, 1)]
 
 
