@@ -20,7 +20,7 @@ from dpaudit.errors import InvalidArgument
 from dpaudit.report.document import Document
 from dpaudit.result.model import Channel, Result, claim_from_dict, claim_to_dict, versions
 
-FORMAT = 1
+BASELINE_FORMAT = 1
 DIGITS = 6
 MOST_TRIALS = 2**53  # more than anybody counts, and exact as a float
 
@@ -164,7 +164,7 @@ class Baseline:
         plain = {
             "tool": "dpaudit",
             "kind": "baseline",
-            "format": FORMAT,
+            "format": BASELINE_FORMAT,
             "versions": dict(self.versions),
             "audits": {name: stored.to_dict() for name, stored in self.audits.items()},
         }
@@ -180,8 +180,10 @@ class Baseline:
         is_baseline = isinstance(plain, dict) and plain.get("kind") == "baseline"
         if is_baseline and plain.get("tool") != "dpaudit":
             raise InvalidArgument(f"{origin} was not written by dpaudit.")
-        if is_baseline and plain.get("format") != FORMAT:
-            raise InvalidArgument(f"{origin} has format {plain.get('format')!r}; this version reads format {FORMAT}.")
+        if is_baseline and plain.get("format") != BASELINE_FORMAT:
+            raise InvalidArgument(
+                f"{origin} has format {plain.get('format')!r}; this version reads format {BASELINE_FORMAT}."
+            )
         document = None if is_baseline else Document.from_json(text, origin=origin)
         try:
             if document is not None:

@@ -16,7 +16,7 @@ from dpaudit._util.deprecation import renamed_fields
 from dpaudit.claims import Claim, Relation, Verdict
 from dpaudit.errors import InvalidArgument
 
-FORMAT = 2
+RESULT_FORMAT = 2
 # Format 1 is read too: it has other names for these entries of a result and of its witness.
 OLD_RESULT_NAMES = {"log_threshold": "threshold"}
 OLD_WITNESS_NAMES = {"observed_log_ratio": "epsilon"}
@@ -146,7 +146,7 @@ class Result:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; infinities are the strings ``"inf"`` and ``"-inf"``."""
-        plain: dict[str, Any] = {"format": FORMAT}
+        plain: dict[str, Any] = {"format": RESULT_FORMAT}
         for name in self.__dataclass_fields__:
             plain[name] = as_plain(getattr(self, name))
         return plain
@@ -154,9 +154,9 @@ class Result:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Result:
         """Read back what :meth:`to_dict` wrote."""
-        if plain.get("format") not in (1, FORMAT):
+        if plain.get("format") not in (1, RESULT_FORMAT):
             raise InvalidArgument(
-                f"format={plain.get('format')!r} of a result must be 1 or {FORMAT}; it is from another version."
+                f"format={plain.get('format')!r} of a result must be 1 or {RESULT_FORMAT}; it is from another version."
             )
         old = plain["format"] == 1
         fields = _fields(cls, plain, OLD_RESULT_NAMES if old else {})
