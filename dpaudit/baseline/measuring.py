@@ -9,12 +9,12 @@ from typing import Any
 from dpaudit.baseline.plain_events import read_event, rebuild
 from dpaudit.baseline.stored import Leading
 from dpaudit.engine.encoding.batch import encode
-from dpaudit.engine.sampling.blocks import BatchRaised, OutOfTime, Sampler, seed_child
+from dpaudit.engine.sampling.blocks import BatchRaised, OutOfTime, Sampler
+from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.engine.views.condition import AnyOf
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import as_mechanism
 
-MEASURE_NUMBER = 5_000_000  # names its seeds, apart from those of the audit
 FIRST_BLOCK = 500
 FEWEST, MOST = 1_000, 200_000
 SHARE = 10  # of the audit's samples, one in so many
@@ -71,4 +71,4 @@ def _count(
 
 
 def _draw(sampler: Sampler, data: Any, size: int, seed: int, block: int, side: int, deadline: float) -> Any:
-    return sampler.draw(data, size, seed_child(seed, MEASURE_NUMBER, 0, block, side), deadline)
+    return sampler.draw(data, size, seed_child(seed, SeedKey.BASELINE, 0, block, side), deadline)

@@ -10,8 +10,9 @@ from dpaudit.claims import Verdict
 from dpaudit.engine.events import ViolationFound
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.request import Findings, Request
-from dpaudit.engine.sampling.blocks import OutOfTime, Sampler, TimedOut, seed_child
+from dpaudit.engine.sampling.blocks import OutOfTime, Sampler, TimedOut
 from dpaudit.engine.sampling.probe import traceback_of
+from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.engine.search.attempt import Attempt, Shown
 from dpaudit.engine.search.campaign import Candidate
 from dpaudit.engine.search.detectable import HEADLINE, detectable_epsilon, search_cost
@@ -26,7 +27,6 @@ UNLIKE = (
     "mechanism differs from process to process, such as the order of a set of words: start Python with PYTHONHASHSEED=0, sort "
     "what comes out of sets, or audit without executor= and --workers."
 )
-TYPES_NUMBER = 6_000_000  # names the seed of the outputs whose types are looked at
 WITNESS_SHARE = 0.1  # of `seconds`, kept for the witness
 PICTURE_SHARE = 0.05  # of `seconds` by which a picture may be late
 
@@ -145,7 +145,7 @@ class Conclusion:
         ]
         if self.hurried or not seen or not all(map(all_whole, seen)):
             return False
-        seed, deadline = seed_child(self.request.entropy, TYPES_NUMBER), self._witness_deadline()
+        seed, deadline = seed_child(self.request.entropy, SeedKey.TYPES), self._witness_deadline()
         try:
             return not any(
                 any_float(self.sampler.draw(data, 8, seed, deadline)) for data in self.phase.campaign.leader().pair

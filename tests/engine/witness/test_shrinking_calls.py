@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import dpaudit
 from dpaudit import PureDP, Result, Verdict, neighbours
+from dpaudit.engine.sampling.seeds import SeedKey
 from dpaudit.engine.witness import shrink
 from dpaudit.neighbours import Pair
 from dpaudit.result.model import Witness
@@ -126,7 +127,7 @@ def test_each_look_at_a_pair_is_an_attempt_with_a_share_of_its_own(monkeypatch: 
     refutes = shrink.Looker.refutes
 
     def noted(looker: Any, pair: Pair, *, log_threshold: float, samples: int, base: int) -> Any:
-        if base == shrink.CONFIRM_NUMBER:
+        if base == SeedKey.CONFIRM:
             thresholds.append((len(pair.data), float(np.exp(-log_threshold))))
             return refutes(looker, pair, log_threshold=1e9, samples=samples, base=base)  # nothing is confirmed
         return refutes(looker, pair, log_threshold=log_threshold, samples=samples, base=base)
