@@ -1,4 +1,4 @@
-"""Counting a stored event on its stored pair again, with the mechanism of today."""
+"""Count a stored event on its stored pair again, with the present mechanism."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHARE = 10  # of the audit's samples, one in so many
 
 
 def trials_for(samples: int) -> int:
-    """Outputs of each side for an audit that took so many samples."""
+    """Return the number of outputs of each side for an audit that took so many samples."""
     return min(max(samples // SHARE, FEWEST), MOST)
 
 

@@ -1,4 +1,4 @@
-"""The baseline file: per audit what was claimed, what the run could see, and the event that told most.
+"""The baseline file: for each audit its claim, the power of the run, and the event that differed most between the sides.
 
 It holds no times and no curves, so that saving it again after nothing changed changes nothing, and a diff can be read.
 """
@@ -27,7 +27,7 @@ MOST_TRIALS = 2**53  # more than anybody counts, and exact as a float
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leading:
-    """The event that told two data sets apart best, and how often it happened on each, as (count, trials)."""
+    """The event that differs most between two data sets, and its frequency on each, as (count, trials)."""
 
     data: str  # Python source where there is one, otherwise the repr
     neighbour: str
@@ -37,7 +37,7 @@ class Leading:
     on_neighbour: tuple[int, int] | None = None
 
     def same_question(self, other: Leading) -> bool:
-        """Whether both are about one event on one pair. The text of a learned score, which has no plain form, does not tell."""
+        """Return whether both are about one event on one pair. Learned scores have no plain form and are never equal."""
         mine, theirs = (self.data, self.neighbour, self.text), (other.data, other.neighbour, other.text)
         return mine == theirs and self.event is not None and self.event == other.event
 
@@ -70,7 +70,7 @@ class Leading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """What a baseline keeps of one audit."""
+    """The part of a result that a baseline keeps."""
 
     name: str
     path: str
@@ -138,7 +138,7 @@ class Baseline:
 
     @classmethod
     def of(cls, document: Document, measured: Mapping[str, Leading] | None = None) -> Baseline:
-        """What a baseline keeps of a document; ``measured`` are leading events counted on fresh outputs."""
+        """Return the baseline of a document; ``measured`` are leading events counted on fresh outputs."""
         audits: dict[str, Stored] = {}
         for entry in sorted(document.entries, key=lambda entry: entry.result.name):
             result = entry.result

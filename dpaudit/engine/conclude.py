@@ -33,7 +33,7 @@ PICTURE_SHARE = 0.05  # of `seconds` by which a picture may be late
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """What a run leaves behind when its last attempt has ended."""
+    """The state of a run whose last attempt has ended."""
 
     request: Request
     phase: Attempt

@@ -219,7 +219,7 @@ class _GivenScores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneRunBound:
-    """What one run with many canaries shows.
+    """The bound that one run with many canaries gives.
 
     ``epsilon_lower`` is stated at ``delta``; ``parameter_lower`` is the bound in the claim's own parameter. ``guesses`` and
     ``correct`` belong to the number of guesses that says most, and ``p_value`` (against the claim) includes its share of
@@ -428,7 +428,7 @@ def _scores(name: str, scores: ArrayLike) -> Floats:
     values = array.astype(np.float64)
     if np.isnan(values).any():
         raise InvalidArgument(
-            f"{name} holds NaN at position {int(np.flatnonzero(np.isnan(values))[0])}; whether a run fails tells "
+            f"{name} holds NaN at position {int(np.flatnonzero(np.isnan(values))[0])}; whether a run fails may depend on "
             "something too, so give it a score of its own, such as -inf."
         )
     if not values.size:

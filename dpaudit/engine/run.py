@@ -148,7 +148,7 @@ class Run:
             return self._cut_short(cause)
 
     def _ends_batching(self, cause: BaseException | None) -> bool:
-        """Whether a call for several outputs gave none where each release alone would have one."""
+        """Return whether a call for several outputs gave none where each release alone would have one."""
         timed_out = isinstance(cause, TimedOut) and self.sampler.batched and self.options.timeout_is_output
         return timed_out or isinstance(cause, BatchRaised)
 
@@ -187,7 +187,7 @@ class Run:
         self.propose_at = LIMITS_OF_RUN.first_proposals
 
     def _probe(self, pairs: Sequence[Pair]) -> None:
-        """Look for shared random state on the first pairs, until the outputs of one vary enough to tell."""
+        """Look for shared random state on the first pairs, until the outputs of one vary enough to detect it."""
         if self.options.samples < max(LIMITS_OF_RUN.fewest_for_a_probe, self.budget.drawn + LIMITS_OF_RUN.probe_charge):
             return
         deadline = None if self.options.seconds is None else self.request.started + 0.1 * self.options.seconds
@@ -270,7 +270,7 @@ class Run:
                 self.phase.drift.compare(past, new[:, : past.shape[1]])
 
     def is_last(self, candidate: Candidate) -> bool:
-        """Whether there is no time to learn views from this round."""
+        """Return whether there is no time to learn views from this round."""
         return self._out_of_time(candidate.learner.seconds_to_build or self.seconds_of_first_build)
 
     def _settled(self, candidate: Candidate, log_wealth: float) -> None:
@@ -378,7 +378,7 @@ class Run:
 
 
 def builder_of(options: Options) -> Builder:
-    """How views are made for the channel that is watched."""
+    """Return the function that builds views for the channel."""
     if options.channel is Channel.VALUE:
         return partial(build_views, boosted=options.boosted)
     if options.channel is Channel.REPRESENTATION:

@@ -128,8 +128,8 @@ def test_power(detectable: float, verdict: Verdict, expected: list[str]) -> None
     [
         ((700, 1000), (300, 1000), ""),
         ((720, 1000), (290, 1000), ""),
-        ((900, 1000), (50, 1000), "tells more"),
-        ((500, 1000), (500, 1000), "tells less"),
+        ((900, 1000), (50, 1000), "differs more"),
+        ((500, 1000), (500, 1000), "differs less"),
         ((0, 1000), (0, 1000), ""),
     ],
 )

@@ -149,7 +149,7 @@ class View(Protocol):
 
     @property
     def reading_cost(self) -> int:
-        """How hard a condition on the view is to read: 0 on the output itself, 1 on a coordinate, 21 on a learned score."""
+        """The effort of reading a condition on the view: 0 on the output itself, 1 on a coordinate, 21 on a learned score."""
 
     @property
     def number_lines(self) -> tuple[Line | None, ...]:

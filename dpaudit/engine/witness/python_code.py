@@ -15,6 +15,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -31,7 +32,7 @@ NUMBERS = ("number", "float", "int", "bool")
 HELPERS = ("code", "lowest_bit", "number", "numbers", "record", "structure")
 """Functions of ``dpaudit.replay`` that read parts of an output."""
 _SINGLE = {placeholder(kind) for kind in NUMBERS}
-_PLACE = re.compile("|".join(map(re.escape, _SINGLE)))
+_NUMBER_PLACE = re.compile("|".join(map(re.escape, _SINGLE)))
 _ARRAY = re.compile(rf"array of {re.escape(placeholder('number'))} with shape \(([0-9, ]+)\)")
 
 
@@ -75,11 +76,21 @@ class OutputNames:
     def __init__(self, labels: Labels) -> None:
         self.labels = labels
         self.defined: list[str] = []
-        self._tests = _plain_tests(labels)
-        self._places = _places(next(iter(labels.values()))) if len(labels) == 1 else []
-        texts = {code: plain(label) for code, label in labels.items()}
+
+    @cached_property
+    def _tests(self) -> dict[int, str]:
+        return _plain_tests(self.labels)
+
+    @cached_property
+    def _places(self) -> list[str]:
+        return _places(next(iter(self.labels.values()))) if len(self.labels) == 1 else []
+
+    @cached_property
+    def _texts(self) -> dict[int, str]:
+        """Structures as text, without those whose text is cut or shared."""
+        texts = {code: plain(label) for code, label in self.labels.items()}
         uses = Counter(texts.values())
-        self._texts = {code: text for code, text in texts.items() if uses[text] == 1 and CUT not in labels[code]}
+        return {code: text for code, text in texts.items() if uses[text] == 1 and CUT not in self.labels[code]}
 
     def define(self, code: str) -> None:
         """Note code that an expression needs before it."""
@@ -104,7 +115,7 @@ class OutputNames:
         if (
             self._tests
             and index == 0
-            and all(label in _SINGLE for label in self.labels.values() if _PLACE.search(label))
+            and all(label in _SINGLE for label in self.labels.values() if _NUMBER_PLACE.search(label))
         ):
             return "output"
         if set(self.labels.values()) <= _SINGLE:
@@ -151,7 +162,7 @@ def _plain_test(label: str) -> str:
         return "isinstance(output, (int, float, np.number, np.bool_, np.ndarray))"
     if label.startswith("raises "):  # "raises package.Error: message"
         return f"type(output).__name__ == {label.removeprefix('raises ').partition(':')[0].rpartition('.')[2]!r}"
-    value = _evaluated(_PLACE.sub("0", _without_order(label)))
+    value = _evaluated(_NUMBER_PLACE.sub("0", _without_order(label)))
     if isinstance(value, dict) and all(isinstance(key, str) for key in value):
         return f"hasattr(output, 'keys') and sorted(output.keys()) == {sorted(value)!r}"
     return f"output == {value!r}" if isinstance(value, str | bytes) and repr(value) == label else ""
@@ -165,8 +176,8 @@ def _places(label: str) -> list[str]:
         return ["".join(f"[{place}]" for place in places) for places in itertools.product(*map(range, shape))]
     label = _without_order(label)
     try:
-        body = ast.parse(_PLACE.sub("NUMBER", label), mode="eval").body
-        return list(_paths(body, "")) if not any(mark in _PLACE.sub("", label) for mark in MARKS) else []
+        body = ast.parse(_NUMBER_PLACE.sub("NUMBER", label), mode="eval").body
+        return list(_paths(body, "")) if not any(mark in _NUMBER_PLACE.sub("", label) for mark in MARKS) else []
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
 

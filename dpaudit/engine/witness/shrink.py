@@ -1,4 +1,4 @@
-"""From the pair that refuted the claim to the smallest one that still does, and to an event that a person can check.
+"""Shrink the pair that refuted the claim to the smallest one that still does, and find an event that a person can check.
 
 Shrinking never changes the verdict. Hypothesis walks towards smaller pairs; its predicate, a short audit of one pair, is
 memoised by the pair, so that it is deterministic whatever the mechanism does. The pair it ends at is confirmed outside
@@ -100,7 +100,7 @@ class Looker:
         return self.request.entropy
 
     def alone(self, pair: Pair) -> bool:
-        """Whether a call for several outputs on this pair gave none that may be counted."""
+        """Return whether a call for several outputs on this pair gave none that may be counted."""
         return _unordered(pair) in self._alone
 
     def audit_alone(self, pair: Pair) -> None:
@@ -302,7 +302,7 @@ def measure(looker: Looker, pair: Pair, event: Event, trials: int) -> Measured:
 
 
 def leading_event(pair: Pair, learner: Learner, points: Points) -> dict[str, Any]:
-    """For an audit that found nothing: the event that told the two sides apart best.
+    """For an audit that found nothing, return the event that differs most between the two sides.
 
     It is chosen in the first half of the outputs kept for learning, and counted on others, so nothing more is drawn.
     """
