@@ -31,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit._util.intervals import clopper_pearson
+from dpaudit._util.safe_source import Read, evaluate, not_allowed
 from dpaudit._util.validation import shorten
 from dpaudit._util.values import source
 from dpaudit.engine.views.condition import (
@@ -148,7 +149,7 @@ def rebuild(text: str) -> Any:
     dpaudit.errors.InvalidArgument: "__import__('os').getcwd()" has no plain form...
     """
     try:
-        made = _value(ast.parse(text.strip(), mode="eval").body)
+        made = evaluate(text, _read_call)
         if source(made) == text.strip():
             return made
     except (SyntaxError, ValueError, TypeError, OverflowError, RecursionError, MemoryError, KeyError):
@@ -159,19 +160,9 @@ def rebuild(text: str) -> Any:
 _SCALARS = ("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 
 
-def _value(node: ast.expr) -> Any:
-    match node:
-        case ast.Constant(value=value):
-            return value
-        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-            collection = {ast.List: list, ast.Tuple: tuple, ast.Set: set}[type(node)]
-            return collection(_value(item) for item in items)
-        case ast.Dict(keys=keys, values=values):
-            return {_value(key): _value(value) for key, value in zip(keys, values, strict=True) if key is not None}
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_real(operand)
-        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as sign, right=ast.Constant(value=complex() as imaginary)):
-            return _real(left) + (imaginary if isinstance(sign, ast.Add) else -imaginary)
+def _read_call(call: ast.Call, read: Read) -> Any:
+    """Return the value of a call that ``source`` writes: infinities, empty sets, arrays, numpy's numbers and data frames."""
+    match call:
         case ast.Call(
             func=ast.Name(id="float"), args=[ast.Constant(value="inf" | "-inf" | "nan" as name)], keywords=[]
         ):
@@ -179,17 +170,17 @@ def _value(node: ast.expr) -> Any:
         case ast.Call(func=ast.Name(id="set" | "frozenset" as name), args=[], keywords=[]):
             return set() if name == "set" else frozenset()
         case ast.Call(func=ast.Name(id="frozenset"), args=[ast.Set() as items], keywords=[]):
-            return frozenset(_value(items))
+            return frozenset(read(items))
         case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr="array"), args=[items], keywords=keywords):
-            return _array(_value(items), keywords)
+            return _array(read(items), {keyword.arg: read(keyword.value) for keyword in keywords})
         case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=name), args=[item], keywords=[]) if (
             name in _SCALARS
         ):
-            return getattr(np, name)(_value(item))
+            return getattr(np, name)(read(item))
         case ast.Call(func=ast.Attribute(value=made, attr="reshape"), args=[shape], keywords=[]):
-            array = _value(made)
+            array = read(made)
             if isinstance(array, np.ndarray):
-                return array.reshape(_value(shape))
+                return array.reshape(read(shape))
         case ast.Call(
             func=ast.Attribute(
                 value=ast.Call(
@@ -202,19 +193,11 @@ def _value(node: ast.expr) -> Any:
         ):
             import pandas as pd
 
-            return pd.DataFrame(_value(columns)).astype(_value(dtypes))
-    raise ValueError(f"{type(node).__name__} has no plain form")
+            return pd.DataFrame(read(columns)).astype(read(dtypes))
+    raise not_allowed(call)
 
 
-def _real(node: ast.expr) -> Any:
-    value = _value(node)
-    if isinstance(value, bool) or not isinstance(value, int | float | complex):
-        raise TypeError("a sign needs a number")
-    return value
-
-
-def _array(items: Any, keywords: list[ast.keyword]) -> NDArray[Any]:
-    named = {keyword.arg: _value(keyword.value) for keyword in keywords}
+def _array(items: Any, named: dict[str | None, Any]) -> NDArray[Any]:
     dtype = np.dtype(named.pop("dtype", "float64"))
     if named or dtype.hasobject:
         raise ValueError("only plain arrays have a plain form")
