@@ -336,7 +336,7 @@ def test_a_changed_mechanism_is_a_regression(project: Any, before: str, after: s
     project.fresh()
     code, out = project.run("run", "--baseline", "base.json")
     assert code == 1
-    assert f"on [] and [1] tells {how} than it did" in out
+    assert f"on [] and [1] differs {how} than it did" in out
 
 
 def test_a_quiet_mechanism_that_changed_is_a_regression(project: Any) -> None:
