@@ -1,113 +1,48 @@
 """Find out whether code that claims to be differentially private really is.
 
-The front door: :func:`audit`, :func:`assert_private`, :class:`Audit` (black box, with a stated error probability),
+The entry points: :func:`audit`, :func:`assert_private`, :class:`Audit` (black box, with a stated error probability),
 :func:`verify` (exact laws), :func:`check_sensitivity` (deterministic), :func:`diagnose` (where the bug is), the claims, and
 the wrappers that make a mechanism of a function. Everything is imported on first use, so that ``import dpaudit`` costs next
-to nothing (PEP 562).
+to nothing (PEP 562). ``__init__.pyi`` lists the public names and their modules, for type checkers, for editors, and for the
+functions below.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from dpaudit import accuracy, anonymity, exact, neighbours
-    from dpaudit.claims import (
-        ApproxDP,
-        Claim,
-        GaussianDP,
-        PureDP,
-        Relation,
-        RenyiDP,
-        Verdict,
-        ZeroConcentratedDP,
-    )
-    from dpaudit.diagnosis.staged import Diagnosis, diagnose
-    from dpaudit.engine.audit import Audit, assert_private, audit
-    from dpaudit.engine.membership import audit_scores, one_run_bound
-    from dpaudit.errors import DPAuditError, Inconclusive, InvalidArgument, MechanismError, PrivacyViolation
-    from dpaudit.exact.verification import verify
-    from dpaudit.mechanism import Mechanism, Raised, batched, fresh, per_release
-    from dpaudit.result.model import Channel, Result, Witness
-    from dpaudit.sensitivity import check_sensitivity, estimate_sensitivity
+import os
+from typing import Any
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "dpaudit.claims": (
-        "ApproxDP",
-        "Claim",
-        "GaussianDP",
-        "PureDP",
-        "Relation",
-        "RenyiDP",
-        "Verdict",
-        "ZeroConcentratedDP",
-    ),
-    "dpaudit.diagnosis.staged": ("Diagnosis", "diagnose"),
-    "dpaudit.engine.audit": ("Audit", "assert_private", "audit"),
-    "dpaudit.engine.membership": ("audit_scores", "one_run_bound"),
-    "dpaudit.result.model": ("Channel", "Result", "Witness"),
-    "dpaudit.errors": ("DPAuditError", "Inconclusive", "InvalidArgument", "MechanismError", "PrivacyViolation"),
-    "dpaudit.exact.verification": ("verify",),
-    "dpaudit.mechanism": ("Mechanism", "Raised", "batched", "fresh", "per_release"),
-    "dpaudit.sensitivity": ("check_sensitivity", "estimate_sensitivity"),
-}
-_WHERE = {name: module for module, names in _HOME.items() for name in names}
-_ROOMS = ("accuracy", "anonymity", "exact", "neighbours")
 
-__all__ = [
-    "ApproxDP",
-    "Audit",
-    "Channel",
-    "Claim",
-    "DPAuditError",
-    "Diagnosis",
-    "GaussianDP",
-    "Inconclusive",
-    "InvalidArgument",
-    "Mechanism",
-    "MechanismError",
-    "PrivacyViolation",
-    "PureDP",
-    "Raised",
-    "Relation",
-    "RenyiDP",
-    "Result",
-    "Verdict",
-    "Witness",
-    "ZeroConcentratedDP",
-    "accuracy",
-    "anonymity",
-    "assert_private",
-    "audit",
-    "audit_scores",
-    "batched",
-    "check_sensitivity",
-    "diagnose",
-    "estimate_sensitivity",
-    "exact",
-    "fresh",
-    "neighbours",
-    "one_run_bound",
-    "per_release",
-    "verify",
-]
+@functools.cache
+def _public_names() -> dict[str, str]:
+    """Return the module of every public name, from the lines ``from module import name as name`` of ``__init__.pyi``."""
+    path = os.path.join(os.path.dirname(__file__), "__init__.pyi")
+    lines = __loader__.get_data(path).decode().splitlines()
+    imports = [line.split() for line in lines if line.startswith("from ")]
+    return {name: module for _, module, _, name, *_ in imports}
 
 
 def __getattr__(name: str) -> Any:
-    if name in _WHERE:
-        value = getattr(importlib.import_module(_WHERE[name]), name)
-    elif name in _ROOMS:
-        value = importlib.import_module(f"dpaudit.{name}")
-    else:
+    names = _public_names()
+    if name == "__all__":
+        return sorted(names)
+    if name not in names:
         from dpaudit._util.validation import did_you_mean
 
-        raise AttributeError(f"module 'dpaudit' has no attribute {name!r}.{did_you_mean(name, __all__)}")
+        raise AttributeError(f"module 'dpaudit' has no attribute {name!r}.{did_you_mean(name, sorted(names))}")
+    home = names[name]
+    value = (
+        importlib.import_module(f"dpaudit.{name}")
+        if home == "dpaudit"
+        else getattr(importlib.import_module(home), name)
+    )
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*sorted(_public_names()), "__version__"]

@@ -1,4 +1,4 @@
-"""Baselines: what a repository's audits said when it was last agreed on, and whether a new run is worse."""
+"""Baselines: stored results of a repository's audits, and a comparison that lists what became worse."""
 
 from dpaudit.baseline.measuring import measure, trials_for
 from dpaudit.baseline.regressions import Regression, accuracy_regressions, compare_files, regressions

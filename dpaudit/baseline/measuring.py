@@ -1,4 +1,4 @@
-"""Counting a stored event on its stored pair again, with the mechanism of today."""
+"""Count a stored event on its stored pair again, with the present mechanism."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from dpaudit.baseline.plain_events import inside, rebuild
+from dpaudit.baseline.plain_events import read_event, rebuild
 from dpaudit.baseline.stored import Leading
 from dpaudit.engine.encoding.batch import encode
-from dpaudit.engine.sampling.blocks import BatchRaised, OutOfTime, Sampler, seed_child
+from dpaudit.engine.sampling.blocks import BatchRaised, OutOfTime, Sampler
+from dpaudit.engine.sampling.seeds import SeedKey, seed_child
+from dpaudit.engine.views.condition import AnyOf
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import as_mechanism
 
-MEASURE_NUMBER = 5_000_000  # names its seeds, apart from those of the audit
 FIRST_BLOCK = 500
 FEWEST, MOST = 1_000, 200_000
 SHARE = 10  # of the audit's samples, one in so many
 
 
 def trials_for(samples: int) -> int:
-    """Outputs of each side for an audit that took so many samples."""
+    """Return the number of outputs of each side for an audit that took so many samples."""
     return min(max(samples // SHARE, FEWEST), MOST)
 
 
@@ -37,27 +38,28 @@ def measure(mechanism: Any, leading: Leading, *, seed: int, trials: int, seconds
     """
     if leading.event is None:
         raise InvalidArgument("the event has no plain form (it is a learned score), so runs are not compared by it.")
+    event = read_event(leading.event)
     pair = (rebuild(leading.data), rebuild(leading.neighbour))
     sampler = Sampler(as_mechanism(mechanism))
     deadline = time.monotonic() + seconds
     try:
-        counts, drawn = _count(sampler, leading, pair, seed, trials, deadline)
+        counts, drawn = _count(sampler, event, pair, seed, trials, deadline)
     except BatchRaised:
-        counts, drawn = _count(replace(sampler, one_by_one=True), leading, pair, seed, trials, deadline)
+        counts, drawn = _count(replace(sampler, one_by_one=True), event, pair, seed, trials, deadline)
     if not drawn:
         raise InvalidArgument(f"fewer than {FIRST_BLOCK} outputs could be drawn in {seconds:g} s.")
     return replace(leading, on_data=(counts[0], drawn), on_neighbour=(counts[1], drawn))
 
 
 def _count(
-    sampler: Sampler, leading: Leading, pair: tuple[Any, Any], seed: int, trials: int, deadline: float
+    sampler: Sampler, event: AnyOf, pair: tuple[Any, Any], seed: int, trials: int, deadline: float
 ) -> tuple[list[int], int]:
     counts, drawn, block = [0, 0], 0, 0
     while drawn < trials and (drawn == 0 or time.monotonic() < deadline):
         size = min(max(drawn, FIRST_BLOCK), trials - drawn)
         try:
             found = [
-                int(inside(leading.event or {}, encode(_draw(sampler, data, size, seed, block, side, deadline))).sum())
+                int(event.contains(encode(_draw(sampler, data, size, seed, block, side, deadline))).sum())
                 for side, data in enumerate(pair)
             ]
         except OutOfTime:
@@ -69,4 +71,4 @@ def _count(
 
 
 def _draw(sampler: Sampler, data: Any, size: int, seed: int, block: int, side: int, deadline: float) -> Any:
-    return sampler.draw(data, size, seed_child(seed, MEASURE_NUMBER, 0, block, side), deadline)
+    return sampler.draw(data, size, seed_child(seed, SeedKey.BASELINE, 0, block, side), deadline)

@@ -1,5 +1,6 @@
-"""Events and data sets as plain data, read from a file that may come from anywhere: nothing in them is ever executed.
+"""Read events and data sets from plain data, which may come from anywhere: nothing in them is ever executed.
 
+``dpaudit.engine.views.condition`` writes events in this form.
 An event is ``{"any": [part, ...], "not": false}``: an output is in it if it is in one of the parts (with
 ``not``, in none). A part is the conjunction of what it names:
 
@@ -23,21 +24,31 @@ from __future__ import annotations
 
 import ast
 import math
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit._util.intervals import clopper_pearson
+from dpaudit._util.safe_source import Read, evaluate, not_allowed
 from dpaudit._util.validation import shorten
 from dpaudit._util.values import source
-from dpaudit.engine.encoding.batch import Encoded, record_keys
-from dpaudit.engine.views.float_bits import is_grid, lowest_bit
+from dpaudit.engine.views.condition import (
+    AllOf,
+    AnyOf,
+    Bits,
+    Condition,
+    Interval,
+    Number,
+    OtherStructure,
+    Records,
+    Structure,
+    Values,
+)
+from dpaudit.engine.views.float_grid import is_grid
+from dpaudit.engine.views.scores import Coordinate, Linear
 from dpaudit.errors import InvalidArgument
-
-Mask: TypeAlias = NDArray[np.bool_]
-Floats: TypeAlias = NDArray[np.float64]
 
 _KEYS = {
     "structure",
@@ -55,48 +66,56 @@ _KEYS = {
 }
 
 
-def check_event(event: Any) -> None:
-    """Refuse what is not an event of the form above."""
+def read_event(event: Any) -> AnyOf:
+    """Return an event of the form above as conditions, or raise InvalidArgument.
+
+    >>> from dpaudit.engine.encoding.batch import encode
+    >>> event = read_event({"any": [{"column": 0, "within": [["-inf", 0.5]]}]})
+    >>> event.contains(encode([0.25, 0.75])).tolist()
+    [True, False]
+    """
     if not isinstance(event, Mapping) or set(event) - {"any", "not"} or not isinstance(event.get("any"), list):
         raise InvalidArgument(f"event={shorten(event)} is not an event.")
-    if not isinstance(event.get("not", False), bool):
+    negated = event.get("not", False)
+    if not isinstance(negated, bool):
         raise InvalidArgument(f"event={shorten(event)} is not an event.")
+    parts = []
     for part in event["any"]:
         if not isinstance(part, Mapping) or set(part) - _KEYS:
             raise InvalidArgument(f"event: {shorten(part)} is not a part of an event.")
         try:
-            _condition(part, Encoded(np.zeros(1, np.uint64), np.zeros((1, 1)), {}))
+            parts.append(AllOf(tuple(_conditions(part))))
         except (TypeError, ValueError, OverflowError, KeyError) as error:
             raise InvalidArgument(f"event: {shorten(part)} is not a part of an event ({error}).") from None
+    return AnyOf(tuple(parts), negated)
 
 
-def inside(event: Mapping[str, Any], batch: Encoded) -> Mask:
-    """Which outputs of a batch are in the event."""
-    found = np.zeros(len(batch), dtype=bool)
-    for part in event["any"]:
-        found |= _condition(part, batch)
-    return ~found if event.get("not", False) else found
-
-
-def _condition(part: Mapping[str, Any], batch: Encoded) -> Mask:
-    chosen = np.ones(len(batch), dtype=bool)
+def _conditions(part: Mapping[str, Any]) -> Iterator[Condition]:
     if "code" in part:
-        chosen &= batch.codes == _code(part["code"])
+        yield Structure(_code(part["code"]), str(part.get("structure", "")))
     if "other_than" in part:
-        chosen &= ~np.isin(batch.codes, np.array([_code(code) for code in part["other_than"]], dtype=np.uint64))
+        yield OtherStructure(tuple(map(_code, part["other_than"])))
     if "records" in part:
-        chosen &= np.isin(record_keys(batch), np.array([_code(key) for key in part["records"]], dtype=np.uint64))
+        yield Records(tuple(map(_code, part["records"])))
     if "column" in part or "linear" in part:
-        chosen &= _satisfies(part, _number(part, batch))
-    if "lowest_bit" in part:
-        chosen &= _has_bits(part, batch)
-    return chosen
+        quantity = Coordinate(_place(part["column"])) if "column" in part else _linear(part)
+        number = Number(quantity, tuple(_intervals(part)), part.get("nan", False) is True)
+        yield AnyOf((number, Values(quantity, tuple(float(value) for value in part.get("equals", ())))))
+        if "lowest_bit" in part:
+            anything = Number(Coordinate(_place(part["column"])), (Interval(-math.inf, None),), nan=True)
+            yield Bits(anything, tuple(map(_grid, part["lowest_bit"])), part.get("other_bits", False) is True)
+    elif "lowest_bit" in part:
+        raise KeyError("column")
 
 
-def _has_bits(part: Mapping[str, Any], batch: Encoded) -> Mask:
-    other = part.get("other_bits", False) is True
-    listed = np.array([_grid(number) for number in part["lowest_bit"]], dtype=np.int64)
-    return np.asarray(np.isin(lowest_bit(_column(part["column"], batch)), listed) != other)
+def _intervals(part: Mapping[str, Any]) -> Iterator[Interval]:
+    for low, high in part.get("within", ()):
+        yield Interval(float(low), None if high is None else float(high))
+
+
+def _linear(part: Mapping[str, Any]) -> Linear:
+    weights = {_place(index): float(weight) for index, weight in part["linear"]}
+    return Linear(np.array(list(weights.values()), dtype=np.float64), tuple(weights), float(part["offset"]))
 
 
 def _grid(number: Any) -> int:
@@ -105,35 +124,16 @@ def _grid(number: Any) -> int:
     raise ValueError(f"{number!r} is no grid of numbers")
 
 
-def _number(part: Mapping[str, Any], batch: Encoded) -> Floats:
-    if "column" in part:
-        return _column(part["column"], batch)
-    total = np.full(len(batch), -float(part["offset"]))
-    for index, weight in part["linear"]:
-        # As the engine scores: absent numbers count as zero, and infinities as very large.
-        total = total + np.clip(np.nan_to_num(_column(index, batch)), -1e150, 1e150) * float(weight)
-    return total
-
-
-def _column(index: Any, batch: Encoded) -> Floats:
+def _place(index: Any) -> int:
     if not isinstance(index, int) or isinstance(index, bool) or index < 0:
         raise ValueError(f"{index!r} is not the place of a number")
-    if index >= batch.width:
-        return np.full(len(batch), np.nan)
-    return np.asarray(batch.values[:, index])
+    return index
 
 
-def _satisfies(part: Mapping[str, Any], x: Floats) -> Mask:
-    found = np.isnan(x) if part.get("nan", False) is True else np.zeros(x.shape, dtype=bool)
-    for low, high in part.get("within", ()):
-        found |= (x >= float(low)) & ((x < float(high)) if high is not None else True)
-    return found | np.isin(x, np.array([float(value) for value in part.get("equals", ())]))
-
-
-def _code(text: Any) -> np.uint64:
+def _code(text: Any) -> int:
     if not isinstance(text, str) or len(text) != 16:
         raise ValueError(f"{text!r} is not a code of 16 hexadecimal digits")
-    return np.uint64(int(text, 16))
+    return int(text, 16)
 
 
 def rebuild(text: str) -> Any:
@@ -149,7 +149,7 @@ def rebuild(text: str) -> Any:
     dpaudit.errors.InvalidArgument: "__import__('os').getcwd()" has no plain form...
     """
     try:
-        made = _value(ast.parse(text.strip(), mode="eval").body)
+        made = evaluate(text, _read_call)
         if source(made) == text.strip():
             return made
     except (SyntaxError, ValueError, TypeError, OverflowError, RecursionError, MemoryError, KeyError):
@@ -160,19 +160,9 @@ def rebuild(text: str) -> Any:
 _SCALARS = ("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
 
 
-def _value(node: ast.expr) -> Any:
-    match node:
-        case ast.Constant(value=value):
-            return value
-        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-            collection = {ast.List: list, ast.Tuple: tuple, ast.Set: set}[type(node)]
-            return collection(_value(item) for item in items)
-        case ast.Dict(keys=keys, values=values):
-            return {_value(key): _value(value) for key, value in zip(keys, values, strict=True) if key is not None}
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_real(operand)
-        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as sign, right=ast.Constant(value=complex() as imaginary)):
-            return _real(left) + (imaginary if isinstance(sign, ast.Add) else -imaginary)
+def _read_call(call: ast.Call, read: Read) -> Any:
+    """Return the value of a call that ``source`` writes: infinities, empty sets, arrays, numpy's numbers and data frames."""
+    match call:
         case ast.Call(
             func=ast.Name(id="float"), args=[ast.Constant(value="inf" | "-inf" | "nan" as name)], keywords=[]
         ):
@@ -180,17 +170,17 @@ def _value(node: ast.expr) -> Any:
         case ast.Call(func=ast.Name(id="set" | "frozenset" as name), args=[], keywords=[]):
             return set() if name == "set" else frozenset()
         case ast.Call(func=ast.Name(id="frozenset"), args=[ast.Set() as items], keywords=[]):
-            return frozenset(_value(items))
+            return frozenset(read(items))
         case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr="array"), args=[items], keywords=keywords):
-            return _array(_value(items), keywords)
+            return _array(read(items), {keyword.arg: read(keyword.value) for keyword in keywords})
         case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=name), args=[item], keywords=[]) if (
             name in _SCALARS
         ):
-            return getattr(np, name)(_value(item))
+            return getattr(np, name)(read(item))
         case ast.Call(func=ast.Attribute(value=made, attr="reshape"), args=[shape], keywords=[]):
-            array = _value(made)
+            array = read(made)
             if isinstance(array, np.ndarray):
-                return array.reshape(_value(shape))
+                return array.reshape(read(shape))
         case ast.Call(
             func=ast.Attribute(
                 value=ast.Call(
@@ -203,19 +193,11 @@ def _value(node: ast.expr) -> Any:
         ):
             import pandas as pd
 
-            return pd.DataFrame(_value(columns)).astype(_value(dtypes))
-    raise ValueError(f"{type(node).__name__} has no plain form")
+            return pd.DataFrame(read(columns)).astype(read(dtypes))
+    raise not_allowed(call)
 
 
-def _real(node: ast.expr) -> Any:
-    value = _value(node)
-    if isinstance(value, bool) or not isinstance(value, int | float | complex):
-        raise TypeError("a sign needs a number")
-    return value
-
-
-def _array(items: Any, keywords: list[ast.keyword]) -> NDArray[Any]:
-    named = {keyword.arg: _value(keyword.value) for keyword in keywords}
+def _array(items: Any, named: dict[str | None, Any]) -> NDArray[Any]:
     dtype = np.dtype(named.pop("dtype", "float64"))
     if named or dtype.hasobject:
         raise ValueError("only plain arrays have a plain form")

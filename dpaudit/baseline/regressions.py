@@ -1,4 +1,4 @@
-"""What is worse than in the baseline."""
+"""Compare a run with its baseline, and list the regressions."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def _less_power(before: Stored, after: Stored) -> str:
 
 
 def _margin(stored: Stored) -> float:
-    """How far above the claim a leak must be to be caught, relative to the claim."""
+    """Return how far above the claim a leak must be to be detected, relative to the claim."""
     claimed = float(points_of(stored.claim).epsilon.max())
     return max(stored.detectable_epsilon - claimed, 0.0) / max(claimed, 0.1)
 
@@ -129,9 +129,9 @@ def _changed(before: Stored, after: Stored, measured: Leading | None) -> str:
     low_then, high_then = log_ratio_interval(stored.on_data, stored.on_neighbour, alpha / 2.0)
     low_now, high_now = log_ratio_interval(now.on_data, now.on_neighbour, alpha / 2.0)
     if low_now > high_then:
-        how = "tells more"
+        how = "differs more"
     elif high_now < low_then:
-        how = "tells less"
+        how = "differs less"
     else:
         return ""
     return (

@@ -1,4 +1,4 @@
-"""The baseline file: per audit what was claimed, what the run could see, and the event that told most.
+"""The baseline file: for each audit its claim, the power of the run, and the event that differed most between the sides.
 
 It holds no times and no curves, so that saving it again after nothing changed changes nothing, and a diff can be read.
 """
@@ -14,20 +14,20 @@ from typing import Any
 
 from dpaudit._util.files import write_whole
 from dpaudit._util.validation import check_open_unit
-from dpaudit.baseline.plain_events import check_event
+from dpaudit.baseline.plain_events import read_event
 from dpaudit.claims import Claim, Verdict
 from dpaudit.errors import InvalidArgument
 from dpaudit.report.document import Document
 from dpaudit.result.model import Channel, Result, claim_from_dict, claim_to_dict, versions
 
-FORMAT = 1
+BASELINE_FORMAT = 1
 DIGITS = 6
 MOST_TRIALS = 2**53  # more than anybody counts, and exact as a float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leading:
-    """The event that told two data sets apart best, and how often it happened on each, as (count, trials)."""
+    """The event that differs most between two data sets, and its frequency on each, as (count, trials)."""
 
     data: str  # Python source where there is one, otherwise the repr
     neighbour: str
@@ -37,7 +37,7 @@ class Leading:
     on_neighbour: tuple[int, int] | None = None
 
     def same_question(self, other: Leading) -> bool:
-        """Whether both are about one event on one pair. The text of a learned score, which has no plain form, does not tell."""
+        """Return whether both are about one event on one pair. Learned scores have no plain form and are never equal."""
         mine, theirs = (self.data, self.neighbour, self.text), (other.data, other.neighbour, other.text)
         return mine == theirs and self.event is not None and self.event == other.event
 
@@ -57,7 +57,7 @@ class Leading:
         """Read back what :meth:`to_dict` wrote."""
         event = _with_names(plain.get("event"))
         if event is not None:
-            check_event(event)
+            read_event(event)
         return cls(
             data=_text(plain, "data"),
             neighbour=_text(plain, "neighbour"),
@@ -70,7 +70,7 @@ class Leading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """What a baseline keeps of one audit."""
+    """The part of a result that a baseline keeps."""
 
     name: str
     path: str
@@ -138,7 +138,7 @@ class Baseline:
 
     @classmethod
     def of(cls, document: Document, measured: Mapping[str, Leading] | None = None) -> Baseline:
-        """What a baseline keeps of a document; ``measured`` are leading events counted on fresh outputs."""
+        """Return the baseline of a document; ``measured`` are leading events counted on fresh outputs."""
         audits: dict[str, Stored] = {}
         for entry in sorted(document.entries, key=lambda entry: entry.result.name):
             result = entry.result
@@ -164,7 +164,7 @@ class Baseline:
         plain = {
             "tool": "dpaudit",
             "kind": "baseline",
-            "format": FORMAT,
+            "format": BASELINE_FORMAT,
             "versions": dict(self.versions),
             "audits": {name: stored.to_dict() for name, stored in self.audits.items()},
         }
@@ -180,8 +180,10 @@ class Baseline:
         is_baseline = isinstance(plain, dict) and plain.get("kind") == "baseline"
         if is_baseline and plain.get("tool") != "dpaudit":
             raise InvalidArgument(f"{origin} was not written by dpaudit.")
-        if is_baseline and plain.get("format") != FORMAT:
-            raise InvalidArgument(f"{origin} has format {plain.get('format')!r}; this version reads format {FORMAT}.")
+        if is_baseline and plain.get("format") != BASELINE_FORMAT:
+            raise InvalidArgument(
+                f"{origin} has format {plain.get('format')!r}; this version reads format {BASELINE_FORMAT}."
+            )
         document = None if is_baseline else Document.from_json(text, origin=origin)
         try:
             if document is not None:

@@ -8,8 +8,10 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from dpaudit._util.safe_source import NotAllowed, Read, evaluate, not_allowed
 from dpaudit._util.validation import did_you_mean
 from dpaudit.errors import InvalidArgument
 
@@ -49,49 +51,37 @@ def parse_rows(text: str) -> SearchStrategy[Any]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about escapes in the text, or arguments that Hypothesis will refuse one day
         try:
-            tree = ast.parse(text.strip(), mode="eval")
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-            raise InvalidArgument(
-                f"rows={text!r} is not an expression ({error}). Write e.g. integers(0, 10)."
-            ) from None
-        try:
-            made = _value(tree.body, text)
+            made = evaluate(text, partial(_read_call, text))
             if not isinstance(made, SearchStrategy):
                 raise InvalidArgument(f"rows={text!r} must be a strategy such as integers(0, 10), not a plain value.")
             made.validate()
             if made.is_empty:
                 raise InvalidArgument(f"rows={text!r} has no value at all.")
+        except InvalidArgument:
+            raise
+        except NotAllowed as error:
+            raise InvalidArgument(
+                f"rows={text!r}: {error}; use strategies ({', '.join(NAMES)}) and literals."
+            ) from None
+        except (SyntaxError, MemoryError) as error:
+            raise InvalidArgument(
+                f"rows={text!r} is not an expression ({error}). Write e.g. integers(0, 10)."
+            ) from None
         except (HypothesisException, TypeError, ValueError, OverflowError, RecursionError) as error:
-            if isinstance(error, InvalidArgument):
-                raise
             raise InvalidArgument(f"rows={text!r}: {error or type(error).__name__}") from None
     return made
 
 
-def _value(node: ast.expr, text: str) -> Any:
-    match node:
+def _read_call(text: str, call: ast.Call, read: Read) -> Any:
+    match call:
         case ast.Call(func=ast.Name(id=name)):
             function = _strategy(name, text)
-            if any(keyword.arg is None for keyword in node.keywords):
+            if any(keyword.arg is None for keyword in call.keywords):
                 raise InvalidArgument(f"rows={text!r}: ** is not allowed.")
-            arguments = [_value(argument, text) for argument in node.args]
-            named = {str(keyword.arg): _value(keyword.value, text) for keyword in node.keywords}
-            return function(*arguments, **named)
-        case ast.List(elts=items):
-            return [_value(item, text) for item in items]
-        case ast.Tuple(elts=items):
-            return tuple(_value(item, text) for item in items)
-        case ast.Dict(keys=keys, values=values) if None not in keys:
-            return {_value(k, text): _value(v, text) for k, v in zip(keys, values, strict=True) if k is not None}
-        case ast.Constant(value=value):
-            return value
-        case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
-            return -value
-        case ast.Name(id="inf" | "nan" as name):
-            return float(name)
-    raise InvalidArgument(
-        f"rows={text!r}: {ast.unparse(node)!r} is not allowed; use strategies ({', '.join(NAMES)}) and literals."
-    )
+            return function(
+                *map(read, call.args), **{str(keyword.arg): read(keyword.value) for keyword in call.keywords}
+            )
+    raise not_allowed(call)
 
 
 def _strategy(name: str, text: str) -> Callable[..., Any]:

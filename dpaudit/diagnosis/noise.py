@@ -15,7 +15,8 @@ from dpaudit._util.validation import check_count, check_open_unit, shorten
 from dpaudit._util.values import fingerprint, is_frame, is_series, source
 from dpaudit.claims import Verdict
 from dpaudit.diagnosis.residuals import FitTest, Floats, detectable_scale, fit_tests, tails
-from dpaudit.engine.sampling.blocks import BatchRaised, Sampler, seed_child
+from dpaudit.engine.sampling.blocks import BatchRaised, Sampler
+from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import Raised, as_mechanism
 from dpaudit.neighbours import Neighbours, Pair
@@ -28,8 +29,6 @@ NOTICED = 0.1
 """Relative error of a scale that the tests must be able to detect; otherwise the verdict is INCONCLUSIVE."""
 RESIDUALS = 40_000
 """Default number of residuals."""
-NOISE_NUMBER = 7_000_000
-"""Child number of the seeds of this stage, which no other stage uses."""
 MEANING = {
     "law": "the residuals have another distribution than declared",
     "scale": "the residuals have another spread than declared",
@@ -139,7 +138,7 @@ def check_noise(
     check_count(residuals=residuals, minimum=2)
     check_count(minimum=0, seed=seed)
     sampler = Sampler(as_mechanism(mechanism))
-    rng = np.random.Generator(np.random.PCG64(seed_child(seed, NOISE_NUMBER)))
+    rng = np.random.Generator(np.random.PCG64(seed_child(seed, SeedKey.DIAGNOSIS)))
     answers = _answers(query, neighbours, seed)
     width = max(answer.numbers.size for _, answer in answers)
     values: dict[str, Floats] = {}
@@ -147,7 +146,7 @@ def check_noise(
     for number, (data, answer) in enumerate(answers, start=1):
         text = source(data)
         each = max(2, residuals // (len(answers) * answer.numbers.size))
-        matched = _matched(_draw(sampler, data, each, seed_child(seed, NOISE_NUMBER, number)), answer)
+        matched = _matched(_draw(sampler, data, each, seed_child(seed, SeedKey.DIAGNOSIS, number)), answer)
         if isinstance(matched, str):
             shown = shorten(answer.numbers.tolist())
             return NoiseCheck(

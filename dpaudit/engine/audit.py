@@ -1,12 +1,13 @@
-"""The front door: run an audit, assert that it finds nothing, or keep its definition for later."""
+"""The entry points: run an audit, assert that it finds nothing, or keep its definition for later."""
 
 from __future__ import annotations
 
+import inspect
 import pickle
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
 
 from dpaudit._util.deprecation import checked_keywords, renamed_fields
 from dpaudit._util.validation import check_choice, shorten
@@ -22,6 +23,8 @@ from dpaudit.engine.timing.run import TimingRun
 from dpaudit.errors import Inconclusive, InvalidArgument, PrivacyViolation
 from dpaudit.neighbours import Neighbours, as_neighbours
 from dpaudit.result.model import Channel, Result
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 @checked_keywords(power="detect_factor")
@@ -139,11 +142,24 @@ def audit(
     equal = _equal_pairs(close)
     with ProgressHandler(wanted=progress) as show_progress:
         handlers = (show_progress,) if on_event is None else (show_progress, on_event)
-        request = Request.of(mechanism, claim, close, chosen, name or name_of(mechanism), handlers)
-        result = run(request).result()
-    return replace(result, messages=(*result.messages, equal)) if equal else result
+        request = Request.of(mechanism, claim, close, chosen, name or name_of(mechanism), handlers, notes=equal)
+        return run(request).result()
 
 
+def _with_options_of_audit(function: F) -> F:
+    """Let ``help`` and completion show the keywords of :func:`audit` in place of ``**options``."""
+    own = inspect.signature(function)
+    before = [parameter for parameter in own.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
+    more = [
+        parameter
+        for parameter in inspect.signature(audit).parameters.values()
+        if parameter.kind is parameter.KEYWORD_ONLY and parameter.name not in own.parameters
+    ]
+    function.__signature__ = own.replace(parameters=[*before, *more])  # type: ignore[attr-defined]
+    return function
+
+
+@_with_options_of_audit
 def assert_private(
     mechanism: Any,
     claim: Claim,
@@ -156,6 +172,29 @@ def assert_private(
     """Audit, and raise :class:`PrivacyViolation` with the witness, or :class:`Inconclusive`; otherwise return the result.
 
     Inside pytest it is part of the run: it has the run's options, and a share of the run's alpha unless it names its own.
+
+    Parameters
+    ----------
+    mechanism, claim, neighbours, name
+        As for :func:`audit`.
+    allow_inconclusive
+        Return an INCONCLUSIVE result instead of raising.
+    **options
+        All other keywords of :func:`audit`.
+
+    Raises
+    ------
+    PrivacyViolation
+        The claim is refuted; an ``AssertionError`` that prints the witness.
+    Inconclusive
+        The audit could not decide; the message says why, and what to change.
+
+    Examples
+    --------
+    >>> import dpaudit
+    >>> noisy = dpaudit.batched(lambda data, size, rng: len(data) + rng.laplace(size=size))
+    >>> dpaudit.assert_private(noisy, dpaudit.PureDP(1.0), [([], [1])], samples=100_000).verdict
+    <Verdict.NO_VIOLATION_FOUND: 'NO_VIOLATION_FOUND'>
     """
     around = current()
     if around is not None:
@@ -193,19 +232,16 @@ class Audit:
             check_choice([verdict.value for verdict in Verdict], expect=self.expect)
             object.__setattr__(self, "expect", Verdict(self.expect))
 
+    @_with_options_of_audit
     def run(self, **overrides: Any) -> Result:
-        """Run it, with options replaced where given."""
+        """Run the audit with its options; keywords of :func:`audit` replace them."""
         where = self.neighbours() if callable(self.neighbours) else self.neighbours
         mechanism = self.mechanism() if self.mechanism_is_factory else self.mechanism
-        return audit(mechanism, self.claim, where, name=self.name, **{**self.options, **overrides})
-
-    def met(self, result: Result) -> bool:
-        """Whether the result is what was expected (without expectation: no violation, and conclusive)."""
-        return result.verdict is (self.expect or Verdict.NO_VIOLATION_FOUND)
+        return audit(mechanism, self.claim, where, **{"name": self.name, **self.options, **overrides})
 
 
 def name_of(mechanism: Any) -> str:
-    """A readable name for whatever is audited."""
+    """Return a readable name of a mechanism."""
     if isinstance(mechanism, str):
         return mechanism
     inner = getattr(mechanism, "__wrapped__", mechanism)
@@ -222,26 +258,24 @@ def _check_arguments(mechanism: Any, claim: Any, neighbours: Any, name: Any) -> 
 
 
 def check_name(name: Any) -> None:
-    """A name is text, or None where it is taken from the mechanism."""
+    """Refuse a name that is neither text nor None, which stands for the name of the mechanism."""
     if name is not None and not isinstance(name, str):
         raise InvalidArgument(f"name={shorten(name)} must be text (str), under which the result is reported.")
 
 
-def _equal_pairs(neighbours: Neighbours) -> str:
-    """What is to be said about given pairs of a data set and itself, which can show nothing."""
+def _equal_pairs(neighbours: Neighbours) -> tuple[str, ...]:
+    """Return a message about given pairs of a data set and itself, which can show nothing; raise if there are no others."""
     given = neighbours.corners() if neighbours.named else []
     equal = [pair for pair in given if _same(pair.data, pair.neighbour)]
     if not equal:
-        return ""
+        return ()
     if len(equal) == len(given):
         raise InvalidArgument(
             f"neighbours={shorten([tuple(pair) for pair in given])}: both data sets are the same, which can show nothing. "
             "Give pairs that differ, such as [([], [1])]."
         )
-    return (
-        f"{len(equal)} of {len(given)} pairs, such as {shorten(tuple(equal[0]))}, are a data set and itself, which can show "
-        "nothing; leave them out."
-    )
+    which = f"{len(equal)} of {len(given)} pairs, such as {shorten(tuple(equal[0]))},"
+    return (f"{which} are a data set and itself, which can show nothing; leave them out.",)
 
 
 def _same(data: Any, neighbour: Any) -> bool:

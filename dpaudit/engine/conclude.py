@@ -14,8 +14,9 @@ from dpaudit.engine.encoding.batch import encode, record_keys
 from dpaudit.engine.events import ViolationFound
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.request import Findings, Request
-from dpaudit.engine.sampling.blocks import OutOfTime, Sampler, TimedOut, seed_child
+from dpaudit.engine.sampling.blocks import OutOfTime, Sampler, TimedOut
 from dpaudit.engine.sampling.probe import traceback_of
+from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.engine.sampling.serial_dependence import ERROR_PROBABILITY, dependence
 from dpaudit.engine.search.attempt import Attempt, Shown
 from dpaudit.engine.search.campaign import Candidate
@@ -49,9 +50,6 @@ NEVER_VARIED = (
 )
 TYPES_LOOKED_AT = 1000  # outputs of each side of which the types are looked at
 FEWEST_COVERED = 0.5  # share of the outputs that must be looked at before nothing found means something
-TYPES_NUMBER = 6_000_000  # names the seed of the outputs whose types are looked at
-ORDERS_NUMBER = 8_000_000  # names the seed of the random orders of a test of dependence
-LATER_NUMBER = 9_000_000  # names the seeds of releases that are drawn to see whether a constant output changes
 WITNESS_SHARE = 0.1  # of `seconds`, kept for the witness
 PICTURE_SHARE = 0.05  # of `seconds` by which a picture may be late
 
@@ -73,7 +71,7 @@ WATCHING = ConstantWatch()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conclusion:
-    """What a run leaves behind when its last attempt has ended."""
+    """The state of a run whose last attempt has ended."""
 
     request: Request
     phase: Attempt
@@ -216,7 +214,7 @@ class Conclusion:
         event = simplest(learner.kept(), learner.views, self.phase.campaign.points, learner.labels)
         if event is None:
             return None
-        rng = np.random.Generator(np.random.PCG64(seed_child(self.request.entropy, ORDERS_NUMBER)))
+        rng = np.random.Generator(np.random.PCG64(seed_child(self.request.entropy, SeedKey.ORDERS)))
         return dependence(timeline, event.contains, rng)
 
     def _changes_later(self, accused: Candidate) -> bool:
@@ -227,7 +225,7 @@ class Conclusion:
         known: int | None = None
         with suppress(TimedOut, DPAuditError, OutOfTime):
             for part in range(WATCHING.releases // WATCHING.at_once):
-                seed = seed_child(self.request.entropy, LATER_NUMBER, part)
+                seed = seed_child(self.request.entropy, SeedKey.LATER, part)
                 keys = record_keys(encode(single.draw(accused.pair.data, WATCHING.at_once, seed, deadline)))
                 known = int(keys[0]) if known is None else known
                 if (keys != known).any():
@@ -244,10 +242,11 @@ class Conclusion:
         ]
         if self.hurried or not seen or not all(map(all_whole, seen)):
             return False
-        seed, deadline = seed_child(self.request.entropy, TYPES_NUMBER), self._witness_deadline()
+        seed, deadline = seed_child(self.request.entropy, SeedKey.TYPES), self._witness_deadline()
         try:
             return not any(
-                any_float(self.sampler.draw(data, TYPES_LOOKED_AT, seed, deadline)) for data in self.phase.campaign.leader().pair
+                any_float(self.sampler.draw(data, TYPES_LOOKED_AT, seed, deadline))
+                for data in self.phase.campaign.leader().pair
             )
         except (TimedOut, DPAuditError, OutOfTime):
             return False

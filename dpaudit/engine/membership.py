@@ -66,7 +66,7 @@ from dpaudit._util.deprecation import checked_keywords
 from dpaudit._util.validation import check_count, check_open_unit, shorten
 from dpaudit.claims import ApproxDP, Claim, PureDP, Verdict, claim_delta, claimed_epsilon
 from dpaudit.engine.encoding.batch import encode
-from dpaudit.engine.evidence.claim_points import points_of
+from dpaudit.engine.evidence.claim_points import LARGEST_EPSILON, points_of
 from dpaudit.engine.evidence.e_process import Floats, Points
 from dpaudit.engine.options import Options
 from dpaudit.engine.request import Findings, Request
@@ -82,12 +82,24 @@ from dpaudit.neighbours import Pair, fixed
 from dpaudit.result.model import Result, StoppedBy
 from dpaudit.result.text import parameter_words
 
-ROUND = 0.15  # scores in a round, as a share of those settled: they cannot be drawn again, so every look counts
-FEWEST_SCORES = 10
-LARGEST_EPSILON = 60.0
-ROUNDING = 1e-9  # relative, added to p-values: more than their computation errs
-FEWEST_GUESSES = 8
-PROFILE_POINTS = 32
+
+@dataclass(frozen=True, slots=True)
+class ScoreLimits:
+    """Numbers of scores and guesses."""
+
+    round_share: float = 0.15
+    """A round has this share of the scores settled so far. Scores cannot be drawn again, so every look counts."""
+    fewest: int = 10
+    """An audit needs so many scores of each kind."""
+    fewest_guesses: int = 8
+    """The smallest number of guesses that is tried."""
+    profile_points: int = 32
+    """Points of a claim's profile against which one run is tested."""
+    rounding: float = 1e-9
+    """Relative error that is added to p-values, more than their computation can have."""
+
+
+SCORES = ScoreLimits()
 
 
 @checked_keywords(power="detect_factor")
@@ -138,7 +150,7 @@ def audit_scores(
             f"scores_in has {size} scores and scores_out {sides[1].size}; as many runs are needed with the canary as "
             "without it. Leave out the surplus at random, not by value."
         )
-    check_count(minimum=FEWEST_SCORES, number_of_scores=size)
+    check_count(minimum=SCORES.fewest, number_of_scores=size)
     pair = Pair("with the canary", "without it")
     options = Options(samples=2 * size, alpha=alpha, detect_factor=detect_factor, seed=seed)
     request = Request.of(None, claim, replace(fixed([pair]), relation=claim.relation), options, name)
@@ -189,7 +201,7 @@ class _GivenScores:
         del leading
         size, start = self.sides[0].size, candidate.seen
         first = min(GROWTH.first_round, math.ceil(size / 5))
-        return min(left, max(math.ceil(first / 2) if start else first, math.ceil(ROUND * start)))
+        return min(left, max(math.ceil(first / 2) if start else first, math.ceil(SCORES.round_share * start)))
 
     def draw(self, candidate: Candidate, size: int) -> TaskResult:
         part = slice(candidate.seen, candidate.seen + size)
@@ -207,7 +219,7 @@ class _GivenScores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OneRunBound:
-    """What one run with many canaries shows.
+    """The bound that one run with many canaries gives.
 
     ``epsilon_lower`` is stated at ``delta``; ``parameter_lower`` is the bound in the claim's own parameter. ``guesses`` and
     ``correct`` belong to the number of guesses that says most, and ``p_value`` (against the claim) includes its share of
@@ -345,7 +357,7 @@ def one_run_p_value(canaries: int, guesses: int, correct: int, epsilon: float, d
     else:
         w = np.arange(correct, 0.0, -1.0)
         ratio = tail * float(np.cumprod(against * w / (guesses + 1.0 - w)).sum())
-    return min(1.0, (tail + canaries * delta / correct * ratio) * (1.0 + ROUNDING))
+    return min(1.0, (tail + canaries * delta / correct * ratio) * (1.0 + SCORES.rounding))
 
 
 def _profile(claim: Claim) -> Points:
@@ -353,7 +365,7 @@ def _profile(claim: Claim) -> Points:
     points = points_of(claim)
     if len(points) == 1:
         return points
-    epsilon = np.linspace(0.0, 3.0 * float(points.epsilon.max()), PROFILE_POINTS)
+    epsilon = np.linspace(0.0, 3.0 * float(points.epsilon.max()), SCORES.profile_points)
     return Points(epsilon, claim.delta(epsilon))
 
 
@@ -397,7 +409,7 @@ def _least_right(sure: NDArray[np.bool_], tied: NDArray[np.bool_], right: NDArra
 def _guess_numbers(guesses: int | Sequence[int] | None, canaries: int) -> list[int]:
     if guesses is None:
         numbers = [canaries]
-        while numbers[-1] // 2 >= FEWEST_GUESSES:
+        while numbers[-1] // 2 >= SCORES.fewest_guesses:
             numbers.append(numbers[-1] // 2)
         return numbers
     numbers = list(guesses) if isinstance(guesses, Sequence | np.ndarray) else [guesses]
@@ -416,7 +428,7 @@ def _scores(name: str, scores: ArrayLike) -> Floats:
     values = array.astype(np.float64)
     if np.isnan(values).any():
         raise InvalidArgument(
-            f"{name} holds NaN at position {int(np.flatnonzero(np.isnan(values))[0])}; whether a run fails tells "
+            f"{name} holds NaN at position {int(np.flatnonzero(np.isnan(values))[0])}; whether a run fails may depend on "
             "something too, so give it a score of its own, such as -inf."
         )
     if not values.size:

@@ -1,4 +1,4 @@
-"""How an audit is run."""
+"""The options of an audit, checked."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from dpaudit.engine.events import Handler
 from dpaudit.errors import InvalidArgument
 from dpaudit.result.model import Channel
 
-POOL = 32  # pairs that compete from the start
-FOR_THE_POOL = 0.2  # share of the seconds in which they are made
+POOL = 32
+"""Pairs that compete from the start."""
+FOR_THE_POOL = 0.2
+"""Share of ``seconds`` in which these pairs are generated."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """How an audit is run; each is described at :func:`dpaudit.audit`."""
+    """The options of an audit; each is described at :func:`dpaudit.audit`."""
 
     samples: int = 1_000_000
     seconds: float | None = None
@@ -73,13 +75,13 @@ class Options:
             )
 
     def pool_deadline(self, started: float) -> float | None:
-        """When to stop making pairs, in an audit that started then."""
+        """Return when to stop generating pairs, in an audit that started at ``started``."""
         return None if self.seconds is None else started + FOR_THE_POOL * self.seconds
 
 
 def slow_pairs(made: int, wanted: int, seconds: float | None) -> str:
-    """What to say where making pairs took the time that there was for it."""
+    """Return a message for an audit in which generating pairs used its whole share of the time."""
     return (
-        f"Making pairs took all the time that is there for it ({FOR_THE_POOL:.0%} of seconds={seconds}), so {made} of {wanted} "
-        "were tried and none will be added. Give more seconds, or simpler rows."
+        f"Generating pairs used its whole share of the time budget ({FOR_THE_POOL:.0%} of seconds={seconds}), so {made} "
+        f"of {wanted} were tried and none will be added. Give more seconds, or simpler rows."
     )

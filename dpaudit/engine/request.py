@@ -1,4 +1,4 @@
-"""A request: what one audit is asked for, its seed, its clock, and who listens to its events."""
+"""A request: the arguments of one audit with its seed, its clock and the handlers of its events. It builds the result."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INTERRUPTED = "Interrupted; this is the result so far."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Findings:
-    """What an audit found. With the request it makes the result."""
+    """The part of a result that the audit found; the request adds the rest."""
 
     verdict: Verdict
     epsilon_lower: float
@@ -59,6 +59,7 @@ class Request:
     started: float  # monotonic
     deadline: float | None  # monotonic; after it nothing is drawn for the verdict
     handlers: tuple[Handler, ...] = ()
+    notes: tuple[str, ...] = ()  # messages about the request itself, the last ones of the result
 
     @classmethod
     def of(
@@ -69,8 +70,21 @@ class Request:
         options: Options,
         name: str,
         handlers: Sequence[Handler] = (),
+        notes: Sequence[str] = (),
     ) -> Request:
-        """Check the claim against the neighbours, and start the clock."""
+        """Check the claim against the neighbours, and start the clock.
+
+        Parameters
+        ----------
+        mechanism, claim, neighbours, name
+            As given to :func:`dpaudit.audit`.
+        options : Options
+            The other arguments.
+        handlers : sequence of callable
+            Receive the events of the audit.
+        notes : sequence of str
+            Messages about the request that the result ends with.
+        """
         if isinstance(claim, type) or not isinstance(claim, Claim):
             raise InvalidArgument(f"claim={shorten(claim)} must be a claim such as dpaudit.PureDP(1.0).")
         check_relation(claim, neighbours)
@@ -85,6 +99,7 @@ class Request:
             started=started,
             deadline=None if options.seconds is None else started + DRAWING_SHARE * options.seconds,
             handlers=tuple(handlers),
+            notes=tuple(notes),
         )
 
     def emit(self, event: Event) -> None:
@@ -128,7 +143,7 @@ class Request:
             reproducible=findings.reproducible,
             seed=self.entropy,
             witness=findings.witness,
-            messages=tuple(findings.messages),
+            messages=(*findings.messages, *self.notes),
             trajectory=tuple(findings.trajectory),
             log_threshold=findings.log_threshold,
             samples_confirming=findings.samples_confirming,

@@ -33,11 +33,11 @@ from dpaudit.engine.sampling.blocks import (
     TaskResult,
     TimedOut,
     check_containers,
-    seed_child,
 )
 from dpaudit.engine.sampling.executor import LostWorker, TaskRunner
 from dpaudit.engine.sampling.probe import probe
 from dpaudit.engine.sampling.rounds import run_round
+from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.engine.search.attempt import Attempt, Shown
 from dpaudit.engine.search.campaign import Campaign, Candidate
 from dpaudit.engine.search.confirmation import Confirmation
@@ -49,19 +49,36 @@ from dpaudit.mechanism import as_mechanism
 from dpaudit.neighbours import Pair
 from dpaudit.result.model import Channel, Result, StoppedBy
 
-PROBE_CHARGE = 264  # samples that a probe of one pair is charged with, however many it drew
-MOST_PROBED = 16  # pairs; on many of them a mechanism may give the same output whatever it draws
-MOST_FOR_PROBES = 0.05  # largest share of the samples that goes into probes
-FEWEST_FOR_A_PROBE = 1000  # samples; a smaller budget is spent on the audit alone
-FIRST_PROPOSALS = 20_000  # samples after which the most promising pair is edited for the first time
-PROPOSE_EVERY = 1.7  # the next edits come when the number of samples has grown by this factor
-PROPOSALS = 3  # edited pairs that are added each time
-MOST_INTERRUPTS = 5  # tries to conclude, each of which may be interrupted again
-LAST_ROUND = 0.8  # a round larger than this share of what is left takes all of it
-SAMPLES_PER_PAIR = 400  # the pool of pairs is smaller where the budget would give a pair less than this
-CONFIRMING_NUMBERS = 7_000_000  # added to a pair's number when a violation is confirmed on single releases
-MOST_CONFIRMING = 2**62  # samples of a confirmation; it has limits of its own
-ONE_BY_ONE_NUMBERS = 1_000_000  # added to a pair's number when it is audited again one release at a time
+
+@dataclass(frozen=True, slots=True)
+class RunLimits:
+    """Numbers that shape a run, in samples unless they are shares or factors."""
+
+    probe_charge: int = 264
+    """A probe of one pair is charged with so many samples, however many it drew."""
+    most_probed: int = 16
+    """Pairs that are probed at most. On many pairs a mechanism may give the same output whatever it draws."""
+    probe_share: float = 0.05
+    """The largest share of the samples that goes into probes."""
+    fewest_for_a_probe: int = 1000
+    """A smaller budget is spent on the audit alone."""
+    first_proposals: int = 20_000
+    """The most promising pair is edited for the first time after so many samples."""
+    proposal_growth: float = 1.7
+    """Pairs are edited again when the number of samples has grown by this factor."""
+    proposals: int = 3
+    """The number of edited pairs that are added each time."""
+    most_interrupts: int = 5
+    """Attempts to conclude, each of which may be interrupted again."""
+    last_round: float = 0.8
+    """A round larger than this share of the remaining samples takes all of them."""
+    per_pair: int = 400
+    """The pool of pairs is smaller if the budget would give a pair fewer samples than this."""
+    most_confirming: int = 2**62
+    """Samples of a confirmation on single releases; it has limits of its own."""
+
+
+LIMITS_OF_RUN = RunLimits()
 
 
 class Run:
@@ -88,7 +105,7 @@ class Run:
         self.earlier: Shown | None = None  # what the attempt in batches has shown, if a second one followed
         self.confirmation: Confirmation | None = None  # of a violation found on outputs that came many to a call
         self.confirmed = not self.sampler.batched  # the evidence rests on releases drawn one call each
-        self.confirming = Budget(MOST_CONFIRMING)
+        self.confirming = Budget(LIMITS_OF_RUN.most_confirming)
         self.hurried = False  # interrupted while concluding: leave out what is not yet computed
 
     def result(self) -> Result:
@@ -99,13 +116,13 @@ class Run:
         except KeyboardInterrupt:
             return self.request.nothing_drawn(self.log_threshold, self.messages)
         self.prints = {id(pair): fingerprint(tuple(pair)) for pair in pairs}
-        probed = self.options.samples >= FEWEST_FOR_A_PROBE
+        probed = self.options.samples >= LIMITS_OF_RUN.fewest_for_a_probe
         self._start(pairs, complete, raised_in_probe=0.0 if probed else 1.0)
         try:
             return self._conclude(self._draw(pairs, complete))
         except KeyboardInterrupt:  # while bounds or a witness were computed, or for the second time
             self.hurried = True
-        for _ in range(MOST_INTERRUPTS):
+        for _ in range(LIMITS_OF_RUN.most_interrupts):
             with suppress(KeyboardInterrupt):
                 return self._conclude(self._cut_short(KeyboardInterrupt()))
         raise KeyboardInterrupt
@@ -139,12 +156,12 @@ class Run:
             return self._cut_short(cause)
 
     def _ends_batching(self, cause: BaseException | None) -> bool:
-        """Whether a call for several outputs gave none where each release alone would have one."""
+        """Return whether a call for several outputs gave none where each release alone would have one."""
         timed_out = isinstance(cause, TimedOut) and self.sampler.batched and self.options.timeout_is_output
         return timed_out or isinstance(cause, BatchRaised)
 
     def _pool(self) -> tuple[list[Pair], bool]:
-        wanted = max(1, min(self.options.pairs, self.options.samples // SAMPLES_PER_PAIR))
+        wanted = max(1, min(self.options.pairs, self.options.samples // LIMITS_OF_RUN.per_pair))
         deadline = self.options.pool_deadline(self.request.started)
         pairs = self.neighbours.pool(wanted, seed=self.entropy % 2**32, deadline=deadline)
         if not pairs:
@@ -175,14 +192,14 @@ class Run:
             for_bound=self.options.until == "budget",
         )
         self.phase = Attempt(self.request.claim, campaign, self.log_threshold, raised_in_probe)
-        self.propose_at = FIRST_PROPOSALS
+        self.propose_at = LIMITS_OF_RUN.first_proposals
 
     def _probe(self, pairs: Sequence[Pair]) -> None:
-        """Look for shared random state on the first pairs, until the outputs of one vary enough to tell."""
-        if self.options.samples < max(FEWEST_FOR_A_PROBE, self.budget.drawn + PROBE_CHARGE):
+        """Look for shared random state on the first pairs, until the outputs of one vary enough to detect it."""
+        if self.options.samples < max(LIMITS_OF_RUN.fewest_for_a_probe, self.budget.drawn + LIMITS_OF_RUN.probe_charge):
             return
         deadline = None if self.options.seconds is None else self.request.started + 0.1 * self.options.seconds
-        for number, pair in enumerate(pairs[:MOST_PROBED]):
+        for number, pair in enumerate(pairs[: LIMITS_OF_RUN.most_probed]):
             try:
                 found = probe(self.sampler, pair.data, pair.neighbour, self.entropy, deadline)
             except OutOfTime:
@@ -192,9 +209,9 @@ class Run:
             self.reproducible = found.reproducible
             self.runner.reproducible = found.reproducible and found.distinctive
             self.phase.raised_in_probe = found.raised
-            self.budget.drawn += PROBE_CHARGE  # a fixed amount: how much was drawn depends on the clock
+            self.budget.drawn += LIMITS_OF_RUN.probe_charge  # a fixed amount: how much was drawn depends on the clock
             self._check_untouched(pair)
-            if found.distinctive or self.budget.drawn > MOST_FOR_PROBES * self.options.samples:
+            if found.distinctive or self.budget.drawn > LIMITS_OF_RUN.probe_share * self.options.samples:
                 return
 
     def _check_untouched(self, pair: Pair) -> None:
@@ -241,11 +258,11 @@ class Run:
         """Return the size of the next round; one that would leave little takes all that is left."""
         stop_at = math.inf if self.phase.campaign.for_bound else self.log_threshold
         size = candidate.next_size(leading=leading, log_threshold=stop_at)
-        return left if size > LAST_ROUND * left else size
+        return left if size > LIMITS_OF_RUN.last_round * left else size
 
     def draw(self, candidate: Candidate, size: int) -> TaskResult:
         """Draw a round here or on the executor."""
-        number = candidate.number + (ONE_BY_ONE_NUMBERS if self.sampler.one_by_one else 0)
+        number = candidate.number + (SeedKey.ONE_BY_ONE if self.sampler.one_by_one else 0)
         return self.draw_round(candidate, size, self.sampler, number)
 
     def draw_round(
@@ -297,7 +314,7 @@ class Run:
                 self.phase.drift.compare(past, new[:, : past.shape[1]])
 
     def is_last(self, candidate: Candidate) -> bool:
-        """Whether there is no time to learn views from this round."""
+        """Return whether there is no time to learn views from this round."""
         return self._out_of_time(candidate.learner.seconds_to_build or self.seconds_of_first_build)
 
     def _settled(self, candidate: Candidate, log_wealth: float) -> None:
@@ -339,12 +356,12 @@ class Run:
 
     def _propose(self) -> None:
         """Edit the most promising pair; the shares of such proposals were set aside at the start."""
-        self.propose_at = math.ceil(PROPOSE_EVERY * self.budget.drawn)
+        self.propose_at = math.ceil(LIMITS_OF_RUN.proposal_growth * self.budget.drawn)
         if not self.phase.campaign.open_to_proposals:
             return
         rng = np.random.Generator(np.random.PCG64(seed_child(self.entropy, 5, len(self.phase.campaign.candidates))))
         known = {fingerprint(tuple(candidate.pair)) for candidate in self.phase.campaign.candidates}
-        for pair in self.neighbours.edits(self.phase.campaign.most_promising().pair, rng, PROPOSALS):
+        for pair in self.neighbours.edits(self.phase.campaign.most_promising().pair, rng, LIMITS_OF_RUN.proposals):
             if fingerprint(tuple(pair)) not in known:
                 self.prints[id(self.phase.campaign.propose(pair).pair)] = fingerprint(tuple(pair))
 
@@ -408,7 +425,7 @@ class _SingleReleases:
 
     def draw(self, candidate: Candidate, size: int) -> TaskResult:
         single = replace(self.run.sampler, one_by_one=True)
-        number, keep = CONFIRMING_NUMBERS + candidate.number, 0 if candidate.timeline.full else size
+        number, keep = SeedKey.SINGLE + candidate.number, 0 if candidate.timeline.full else size
         return self.run.draw_round(candidate, size, single, number, fewest_kept=keep)
 
     def check(self, candidate: Candidate, drawn: BlockPair) -> None:
@@ -420,7 +437,7 @@ class _SingleReleases:
 
 
 def builder_of(options: Options) -> Builder:
-    """How views are made for the channel that is watched."""
+    """Return the function that builds views for the channel."""
     if options.channel is Channel.VALUE:
         return partial(build_views, boosted=options.boosted)
     if options.channel is Channel.REPRESENTATION:

@@ -22,13 +22,13 @@ _current: Surroundings | None = None
 
 
 def current() -> Surroundings | None:
-    """The run around us, if there is one."""
+    """Return the callbacks of the surrounding run, if there is one."""
     return _current
 
 
 @contextmanager
 def using(surroundings: Surroundings) -> Iterator[None]:
-    """Inside the block these are the surroundings."""
+    """Use these callbacks inside the block."""
     global _current
     before, _current = _current, surroundings
     try:

@@ -1,4 +1,4 @@
-"""What an audit found, as values that print, pickle, and convert to a versioned dict and back."""
+"""Results of audits: values that print, pickle, and convert to a versioned dict and back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from dpaudit._util.deprecation import renamed_fields
 from dpaudit.claims import Claim, Relation, Verdict
 from dpaudit.errors import InvalidArgument
 
-FORMAT = 2
+RESULT_FORMAT = 2
 # Format 1 is read too: it has other names for these entries of a result and of its witness.
 ADDED = {"samples_confirming": 0, "coverage": 1.0}  # entries that results of format 1 lack
 OLD_RESULT_NAMES = {"log_threshold": "threshold"}
@@ -24,7 +24,7 @@ OLD_WITNESS_NAMES = {"observed_log_ratio": "epsilon"}
 
 
 class Channel(enum.Enum):
-    """What is watched."""
+    """The part of a release that is audited."""
 
     VALUE = "value"
     REPRESENTATION = "representation"
@@ -40,7 +40,7 @@ class StoppedBy(enum.Enum):
     INTERRUPT = "interrupt"
     TIMEOUT = "timeout"
     LOST_WORKER = "lost worker"
-    CONTROL = "control"  # timing: calls on D and on a copy of D could be told apart
+    CONTROL = "control"  # timing: calls on D and on a copy of D differed
 
 
 @cache
@@ -57,7 +57,7 @@ def versions() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Frequency:
-    """How often an event happened on one side, with an exact interval (Clopper-Pearson) for its probability."""
+    """The frequency of an event on one side, with an exact interval (Clopper-Pearson) for its probability."""
 
     count: int
     trials: int
@@ -89,18 +89,18 @@ class Witness:
     confirmed: bool  # whether the pair was confirmed on fresh outputs
     shrunk: bool  # whether it is smaller than the pair the audit found
     seed: int
-    mechanism: str  # how to import it, or empty
+    mechanism: str  # an expression that gives the mechanism again, or empty
     script_text: str = ""
 
     def script(self) -> str:
-        """A stand-alone Python program that repeats the measurement and prints it."""
+        """Return a stand-alone Python program that repeats the measurement and prints it."""
         return self.script_text
 
 
 @renamed_fields(threshold="log_threshold")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What an audit found: ``repr`` is one line, ``print`` shows the whole story."""
+    """The result of an audit: ``repr`` is one line, ``print`` shows all of it."""
 
     name: str
     claim: Claim
@@ -148,8 +148,8 @@ class Result:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for JSON; infinities are the strings ``"inf"`` and ``"-inf"``."""
-        plain: dict[str, Any] = {"format": FORMAT}
+        """Return plain data for JSON; infinities are the strings ``"inf"`` and ``"-inf"``."""
+        plain: dict[str, Any] = {"format": RESULT_FORMAT}
         for name in self.__dataclass_fields__:
             plain[name] = as_plain(getattr(self, name))
         return plain
@@ -157,9 +157,9 @@ class Result:
     @classmethod
     def from_dict(cls, plain: Mapping[str, Any]) -> Result:
         """Read back what :meth:`to_dict` wrote."""
-        if plain.get("format") not in (1, FORMAT):
+        if plain.get("format") not in (1, RESULT_FORMAT):
             raise InvalidArgument(
-                f"format={plain.get('format')!r} of a result must be 1 or {FORMAT}; it is from another version."
+                f"format={plain.get('format')!r} of a result must be 1 or {RESULT_FORMAT}; it is from another version."
             )
         old = plain["format"] == 1
         fields = _fields(cls, {**ADDED, **plain} if old else plain, OLD_RESULT_NAMES if old else {})
@@ -188,7 +188,7 @@ def _fields(cls: type[Any], plain: Mapping[str, Any], old_names: Mapping[str, st
 
 
 def claim_to_dict(claim: Claim) -> dict[str, Any]:
-    """A claim as its kind, parameters and relation."""
+    """Return a claim as its kind, parameters and relation."""
     parameters = {
         ("delta" if name == "delta_claimed" else name): as_plain(getattr(claim, name))
         for name in claim.__dataclass_fields__  # type: ignore[attr-defined]  # every claim is a dataclass
@@ -215,7 +215,7 @@ def claim_from_dict(plain: Mapping[str, Any]) -> Claim:
 
 
 def as_plain(value: Any) -> Any:
-    """Anything in a result as plain data for JSON; numbers that are not finite become text."""
+    """Return any part of a result as plain data for JSON; numbers that are not finite become text."""
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else str(float(value))
     if isinstance(value, enum.Enum):

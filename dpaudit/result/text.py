@@ -41,7 +41,7 @@ def shown(result: Result) -> str:
 
 
 def parameter_words(claim: Claim) -> str:
-    """The claim's own parameter, told from the epsilon of approximate DP beside it."""
+    """Return the claim's own parameter, in words that distinguish it from the epsilon of approximate DP beside it."""
     return f"epsilon of order {claim.order:g}" if isinstance(claim, RenyiDP) else claim.parameter_name
 
 
@@ -115,7 +115,7 @@ def detectable_rows(result: Result) -> list[tuple[str, str]]:
 
 
 def detectable_note(claim: Claim, epsilon: str = "this epsilon") -> str:
-    """What the numbers of :func:`detectable_rows` state (see ``dpaudit.engine.search.detectable``).
+    """Explain the numbers of :func:`detectable_rows` (see ``dpaudit.engine.search.detectable``).
 
     >>> print(detectable_note(PureDP(1.0)))
     An event of probability m on one data set and m exp(-epsilon) on its neighbour would have been caught, with probability
@@ -131,14 +131,14 @@ def detectable_note(claim: Claim, epsilon: str = "this epsilon") -> str:
 
 
 def detectable_in_words(result: Result) -> str:
-    """What would have been caught, in one sentence, as far as anything would."""
+    """Return one sentence on the epsilon that would have been detected."""
     caught = [
         f"{epsilon:.3g} (m={mass:g})"
         for mass, epsilon in sorted(result.detectable.items(), reverse=True)
         if math.isfinite(epsilon)
     ]
     if not caught:
-        return "With these samples no event would have been caught, however much it tells."
+        return "With these samples no event would have been detected at any epsilon."
     return detectable_note(result.claim, f"epsilon {', '.join(caught)}")
 
 

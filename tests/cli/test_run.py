@@ -336,7 +336,7 @@ def test_a_changed_mechanism_is_a_regression(project: Any, before: str, after: s
     project.fresh()
     code, out = project.run("run", "--baseline", "base.json")
     assert code == 1
-    assert f"on [] and [1] tells {how} than it did" in out
+    assert f"on [] and [1] differs {how} than it did" in out
 
 
 def test_a_quiet_mechanism_that_changed_is_a_regression(project: Any) -> None:
@@ -346,7 +346,7 @@ def test_a_quiet_mechanism_that_changed_is_a_regression(project: Any) -> None:
     project.fresh()
     code, out = project.run("run", "--baseline", "base.json")
     assert code == 1
-    assert "tells less than it did" in out
+    assert "differs less than it did" in out
 
 
 def test_a_leak_in_the_bits_that_got_worse_is_a_regression(project: Any) -> None:
@@ -372,7 +372,7 @@ def test_a_leak_in_the_bits_that_got_worse_is_a_regression(project: Any) -> None
     project.fresh()
     code, out = project.run("run", "--baseline", "base.json")
     assert code == 1
-    assert "tells more than it did: its log-ratio is between" in out
+    assert "differs more than it did: its log-ratio is between" in out
 
 
 def test_an_event_without_a_plain_form_is_said_to_have_none(project: Any) -> None:

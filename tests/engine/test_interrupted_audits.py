@@ -210,7 +210,7 @@ def test_the_seconds_are_for_making_pairs_too(channel: str) -> None:
     result = audit(half_scale, where=slow_rows(0.05), seconds=1.0, channel=channel)
     assert time.monotonic() - begin < 2.0
     assert result.samples > 0
-    assert any("Making pairs took all the time" in message for message in result.messages)
+    assert any("Generating pairs used its whole share of the time" in message for message in result.messages)
 
 
 def test_what_was_cut_short_is_not_remembered() -> None:

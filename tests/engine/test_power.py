@@ -16,7 +16,7 @@ import dpaudit
 from benchmarks.detection import ALPHA, ONE, PROMISES, SEARCHING, Promise, samples_to_detect
 from dpaudit import PureDP, Verdict, neighbours
 from dpaudit.engine.conclude import Conclusion
-from dpaudit.engine.search.detectable import MASSES, NUMBERS, SearchCost, detectable_epsilon
+from dpaudit.engine.search.detectable import COST_OF_NUMBERS, MASSES, SearchCost, detectable_epsilon
 from mechanisms.broken.laplace import MisscaledLaplace
 
 SEEDS = 5
@@ -173,7 +173,9 @@ def test_what_is_detectable_is_not_told_with_too_much_caution(monkeypatch: pytes
 
 
 @pytest.mark.parametrize("mass", MASSES)
-@pytest.mark.parametrize("hiding", [NUMBERS, SearchCost(3, 20.0, math.inf), SearchCost(12, 600.0, rarest=1 / 32)])
+@pytest.mark.parametrize(
+    "hiding", [COST_OF_NUMBERS, SearchCost(3, 20.0, math.inf), SearchCost(12, 600.0, rarest=1 / 32)]
+)
 def test_more_samples_detect_more(mass: float, hiding: SearchCost) -> None:
     told = [
         detectable_epsilon(PureDP(1.0), per_side=n, log_threshold=14.5, log_share=0.0, samples=2 * n, cost=hiding)[mass]

@@ -89,6 +89,13 @@ def test_both_orders_of_a_pair_are_compared():
         assert found.epsilon == pytest.approx(math.log(5.0), rel=1e-12)
 
 
+def test_a_list_of_pairs_is_accepted_as_by_audit():
+    pairs = [([], [0]), ([0], [1])]
+    found, same = (verify(WithLaw(response), PureDP(0.5), where) for where in (pairs, neighbours.fixed(pairs)))
+    assert found.verdict is Verdict.VIOLATION
+    assert found == same
+
+
 def test_tolerance_is_relative_and_explicit():
     below, above = PureDP(math.log(3.0) * (1 - 5e-10)), PureDP(math.log(3.0) * (1 - 5e-9))
     assert check(WithLaw(response), below).verdict is Verdict.NO_VIOLATION_FOUND

@@ -22,6 +22,7 @@ LAYER = {
     "result": 1.5,
     "exact": 2,
     "engine": 3,
+    "replay": 3.5,
     "sensitivity": 3,
     "accuracy": 3,
     "anonymity": 3,

@@ -344,7 +344,7 @@ def test_baselines(suite: Any) -> None:
     suite.audits("TRUE = 0.99\n" + coin + two)
     result = suite.run("--dpaudit-baseline", "base.json")
     result.assert_outcomes(passed=1, failed=1)
-    result.stdout.fnmatch_lines(["Worse than the baseline:", "coin: the event *tells more than it did*"])
+    result.stdout.fnmatch_lines(["Worse than the baseline:", "coin: the event *differs more than it did*"])
 
     # An audit that is gone fails the run, unless audits were picked by hand.
     suite.audits("TRUE = 0.8\n" + coin + suite.audit("coin", "coin", more='expect="VIOLATION"'))

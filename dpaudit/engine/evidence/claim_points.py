@@ -12,7 +12,9 @@ from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, RenyiDP, ZeroCon
 from dpaudit.engine.evidence.e_process import Points
 
 GAUSSIAN_SPREAD = (-0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
+"""A Gaussian claim is bet against at the epsilons mu (mu / 2 + x) for these x, in standard deviations of the loss."""
 LARGEST_EPSILON = 60.0
+"""The largest lower bound of epsilon that is reported. More evidence would take more outputs than can be drawn."""
 
 
 def points_of(claim: Claim) -> Points:

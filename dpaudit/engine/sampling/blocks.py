@@ -37,7 +37,8 @@ from dpaudit.engine.encoding.batch import (
 )
 from dpaudit.engine.encoding.single_output import rows_as_arrays
 from dpaudit.engine.sampling.independence import REPEAT_BY_CHANCE, log_collision
-from dpaudit.engine.views.view import Block, RecordView, ScoreView, View
+from dpaudit.engine.sampling.seeds import SEEDS_PER_CHILD, BlockSeeds, seed_child
+from dpaudit.engine.views.view import Block, RecordView, View
 from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.mechanism import (
     Fresh,
@@ -71,7 +72,7 @@ class BlockSizes:
     """The most outputs that are drawn in one call."""
     most_numbers: int = 1 << 19
     """The most numbers that one block may hold, where an output holds several; bounds the memory."""
-    per_round: int = 16
+    per_round: int = SEEDS_PER_CHILD
     """A round has at least this many blocks where they are large enough, so that a stop in the middle loses little."""
     smallest_call: int = 256
     """The fewest outputs of a call that makes several and has no deadline, because every call has a cost of its own."""
@@ -230,44 +231,6 @@ class BlockPair:
     containers: frozenset[Container] = frozenset()  # kinds of containers in which the outputs came
 
 
-def seed_child(entropy: int, *key: int) -> np.random.SeedSequence:
-    """Return the child of the root seed with that key."""
-    return np.random.SeedSequence(entropy, spawn_key=key)
-
-
-class _GeneratedSeed(ISeedSequence):
-    """The state words of one generator, which a seed child has generated already."""
-
-    def __init__(self, words: NDArray[np.uint64]) -> None:
-        self.words = words
-
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
-        """Return the words; PCG64 asks once, for exactly as many as there are."""
-        if n_words != self.words.size or np.dtype(dtype) != self.words.dtype:
-            raise AssertionError(f"n_words={n_words}, dtype={dtype}: PCG64 asks for {self.words.size} words of uint64")
-        return self.words
-
-
-class BlockSeeds:
-    """Seeds of the blocks of one round, several per seed child, because a child costs as much as drawing 500 numbers."""
-
-    def __init__(self, entropy: int, key: tuple[int, ...]) -> None:
-        self._entropy = entropy
-        self._key = key
-        self._group = -1
-        self._words = np.empty((0, 2, 4), np.uint64)
-
-    def of(self, block: int, side: int) -> ISeedSequence:
-        """Return the seed of one block of one side."""
-        group, place = divmod(block, BLOCKS.per_round)
-        if group != self._group:
-            child = seed_child(self._entropy, *self._key, group)
-            words = child.generate_state(BLOCKS.per_round * 2 * 4, np.uint64)
-            self._words = words.astype(np.uint64, copy=False).reshape(BLOCKS.per_round, 2, 4)
-            self._group = group
-        return _GeneratedSeed(self._words[place, side])
-
-
 @dataclass(frozen=True, slots=True)
 class TaskResult:
     """The contiguous prefix of complete blocks, and the exception that ended it early, if any."""
@@ -417,7 +380,7 @@ def _count(task: Task, first: int, blocks: Sequence[Outputs], sizes: Sequence[in
             elif size >= BLOCKS.fewest_searched and (known or number % BLOCKS.search_repeats_every == 0):
                 seen = slice(stop - size, stop if known else min(stop, stop - size + BLOCKS.outputs_searched))
                 repeats.extend(view.unknown(Block(batch.rows(seen))))
-    counts = tuple(view.study(prepared) if isinstance(view, ScoreView) else view.count(prepared) for view in task.views)
+    counts = tuple(view.study(prepared) for view in task.views)
     near = batch.counted is not None  # encoding counts only integers of a small range, which floats hold exactly
     held = frozenset(found for block in blocks if (found := container(block, near=near)) is not None)
     return OneSide(counts, _heads(batch, sizes, task.keep), tuple(repeats), held)

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from dpaudit.engine.encoding.batch import Encoded, encode, record_keys
-from dpaudit.engine.sampling.blocks import Sampler, is_distinctive, seed_child
+from dpaudit.engine.sampling.blocks import Sampler, is_distinctive
 from dpaudit.engine.sampling.independence import raised_share
+from dpaudit.engine.sampling.seeds import seed_child
 from dpaudit.errors import MechanismError
 from dpaudit.mechanism import Fresh, Mechanism, Named, PerRelease, Plain, called_otherwise
 

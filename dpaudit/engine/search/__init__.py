@@ -1,1 +1,1 @@
-"""Which pair of data sets is sampled next, what its outputs show, and which leaks would have been detected."""
+"""Search among pairs of data sets: choose the next one, bound epsilon, and compute what would have been detected."""

@@ -47,7 +47,7 @@ class Capital(Protocol):
 
 
 class Source(Protocol):
-    """Where the outputs of a round come from."""
+    """Draws the outputs of a round."""
 
     def next_size(self, candidate: Candidate, *, leading: bool, left: int) -> int:
         """Return how many outputs of each side the next round has; below one ends the loop."""
@@ -62,7 +62,7 @@ class Source(Protocol):
         ...
 
     def is_last(self, candidate: Candidate) -> bool:
-        """Whether no round will follow on this pair, so that nothing needs to be learned from this one."""
+        """Return whether no round will follow on this pair, so that nothing needs to be learned from this one."""
         ...
 
 

@@ -1,1 +1,1 @@
-"""The channel ``timing``: whether the duration of a call depends on the data."""
+"""The channel ``timing``: test whether the duration of a call depends on the data."""

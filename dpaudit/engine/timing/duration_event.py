@@ -13,7 +13,7 @@ from dpaudit._util.values import source
 from dpaudit.claims import Claim
 from dpaudit.engine.evidence.e_process import Points
 from dpaudit.engine.timing.clock import Times
-from dpaudit.engine.witness.script import PLACEHOLDER, full_name, importable, unwritten
+from dpaudit.engine.witness.script import full_name, import_block, unwritten, write
 from dpaudit.engine.witness.shrink import frequency, literal
 from dpaudit.neighbours import Pair
 from dpaudit.result.model import Witness
@@ -26,12 +26,8 @@ TEMPLATE = '''"""Repeats a measurement of dpaudit on the channel timing: {claim}
 Event: {event}. Times differ from machine to machine: the threshold may have to be moved.
 """
 
-import math
-
-import numpy as np
-
-from dpaudit.engine.timing.clock import microseconds
 {imports}
+
 mechanism = {mechanism}
 data = {data}
 neighbour = {neighbour}
@@ -148,21 +144,18 @@ def timing_witness(
     share = hits[0] / sides[0].size - delta
     others = hits[1] / sides[1].size
     shown = 0.0 if share <= 0.0 else math.log(share / others) if others else math.inf
-    imports, expression = importable(origin)
-    missing = [] if expression else [unwritten(origin)]
+    written = write(origin)
+    missing = [] if written.expression else [unwritten(origin)]
     known = data_literal and neighbour_literal
     if not known:
         missing.append("the data have no literal form: rebuild them here")
-    note = "".join(f"# {PLACEHOLDER}: {text}\n" for text in missing)
-    if missing:
-        note += (
-            '\n\ndef placeholder(what):\n    raise SystemExit(f"Fill in {what} where this script says placeholder.")\n'
-        )
     text = TEMPLATE.format(
         claim=repr(claim),
         event=event,
-        imports=("import pandas as pd\n" if "pd." in data + neighbour else "") + imports + "\n" + note,
-        mechanism=expression or f"placeholder({f'the mechanism {full_name(origin)}'!r})",
+        imports=import_block(
+            ["math"], data + neighbour, sorted({"microseconds", *written.replayed}), written.imports, missing
+        ),
+        mechanism=written.expression or f"placeholder({f'the mechanism {full_name(origin)}'!r})",
         data=data if known else "placeholder('the data')",
         neighbour=neighbour if known else "placeholder('the data')",
         expression=event.code,
@@ -181,7 +174,7 @@ def timing_witness(
         confirmed=confirmed,
         shrunk=False,
         seed=seed,
-        mechanism=expression,
+        mechanism=written.public,
         script_text=text,
     )
 

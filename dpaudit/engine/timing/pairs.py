@@ -104,7 +104,7 @@ def counts_of(labels: Times, durations: Times | Floats, cuts: Floats) -> Counts:
 
 
 def next_pair(timed_pairs: Sequence[TimedPair], points: Points) -> TimedPair:
-    """Every pair once, then most calls for the one that tells its sides apart best.
+    """Return the next pair: each once, then mostly the one with the largest difference between its sides.
 
     The choice may depend on all calls so far: wealth that is not at stake stays as it is.
     """

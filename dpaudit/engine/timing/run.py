@@ -15,6 +15,7 @@ import copy
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -27,8 +28,8 @@ from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.evidence.e_process import Points, bet_sizes
 from dpaudit.engine.options import Options, slow_pairs
 from dpaudit.engine.request import INTERRUPTED, Findings, Request
-from dpaudit.engine.sampling.blocks import seed_child
 from dpaudit.engine.sampling.probe import traceback_of
+from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.engine.search.bounds import epsilon_lower, parameter_lower
 from dpaudit.engine.search.detectable import HEADLINE, detectable_epsilon
 from dpaudit.engine.timing.clock import Stopwatch, Timed
@@ -40,16 +41,9 @@ from dpaudit.mechanism import Named, as_mechanism
 from dpaudit.neighbours import Neighbours
 from dpaudit.result.model import Result, StoppedBy, Witness
 
-WARM_UP = 50  # calls on each side of every pair before its first bet; nothing is ever bet on them
-FIRST_BLOCK = 100  # calls of each pair that are only learned from
-SMALLEST_BLOCK, LARGEST_BLOCK = 50, 4096
-GROWTH = 0.15  # a block has this share of the calls seen so far
-CALLS_PER_PAIR = 2_000  # the pool of pairs is smaller where the budget would give a pair fewer calls
-CONFIRMING = 4  # the measurement of a witness takes at most this multiple of the calls that the audit needed
 EQUALITY = Points.of([(0.0, 0.0)])
-NOISE_NUMBER, COIN_NUMBER = 6_000_000, 6_000_001  # numbers that name the seeds
 
-LIMITS = (
+TIMING_LIMITATIONS = (
     "Timing stands outside the promises of the other channels. A clock cannot be replayed, so the result is not reproducible, "
     "and only one process is used. Alpha holds if the machine treats equal data alike; the control of D against a copy of D "
     "tests that, but cannot prove it. The result is about this machine, this interpreter and this load. Differences below the "
@@ -60,6 +54,29 @@ UNEQUAL = (
     "neighbours of one size (neighbours.substitute, zero_out, answers), and treat the size as public"
 )
 SIZES_AGREE = (Relation.SUBSTITUTE, Relation.ZERO_OUT, Relation.ANSWERS, Relation.USERS_SUBSTITUTE, None)
+
+
+@dataclass(frozen=True, slots=True)
+class CallCounts:
+    """Numbers of calls."""
+
+    warm_up: int = 50
+    """Calls on each side of every pair before its first bet. Nothing is bet on them."""
+    first_block: int = 100
+    """The first calls of each pair, from which events are learned without a bet."""
+    smallest_block: int = 50
+    """The fewest calls of a pair in one turn."""
+    largest_block: int = 4096
+    """The most calls of a pair in one turn."""
+    growth: float = 0.15
+    """A block has this share of the calls of the pair so far."""
+    per_pair: int = 2_000
+    """The pool of pairs is smaller if the budget would give a pair fewer calls than this."""
+    confirming_factor: int = 4
+    """The measurement of a witness takes at most this multiple of the calls that the audit needed."""
+
+
+CALLS = CallCounts()
 
 
 class TimingRun:
@@ -73,13 +90,13 @@ class TimingRun:
         self.mechanism = as_mechanism(request.mechanism)
         noise, coins = (
             np.random.Generator(np.random.PCG64(seed_child(self.entropy, number)))
-            for number in (NOISE_NUMBER, COIN_NUMBER)
+            for number in (SeedKey.TIMED_NOISE, SeedKey.TIMED_COINS)
         )
         self.watch = Stopwatch(self.mechanism, noise, coins)
         self.points = points_of(self.claim)
         self.bets = bet_sizes(self.options.samples)
         self.log_threshold = math.log(1.0 / self.options.alpha)
-        self.messages: list[str] = [LIMITS]
+        self.messages: list[str] = [TIMING_LIMITATIONS]
         self.timeline: list[SettledBlock] = []
         self.trajectory: list[tuple[int, float]] = []
         self.calls, self.raised, self.best_lower = 0, 0, 0.0
@@ -97,12 +114,12 @@ class TimingRun:
             plain = self.mechanism.resolve() if isinstance(self.mechanism, Named) else self.mechanism
             raise MechanismError(
                 "The mechanism raised on every call, on both data sets, so there is nothing to time:\n\n"
-                + traceback_of(plain, self.timed_pairs[0].copy, seed_child(self.entropy, NOISE_NUMBER, 1))
+                + traceback_of(plain, self.timed_pairs[0].copy, seed_child(self.entropy, SeedKey.TIMED_NOISE, 1))
             )
         return self._conclude(stopped_by)
 
     def _pool(self) -> list[TimedPair]:
-        wanted = max(1, min(self.options.pairs, self.options.samples // CALLS_PER_PAIR))
+        wanted = max(1, min(self.options.pairs, self.options.samples // CALLS.per_pair))
         deadline = self.options.pool_deadline(self.request.started)
         pairs = self.neighbours.pool(wanted, seed=self.entropy % 2**32, deadline=deadline)
         if passed(deadline) and not self.neighbours.named:
@@ -156,12 +173,18 @@ class TimingRun:
 
     def _block(self, timed_pair: TimedPair) -> int:
         seen = timed_pair.comparison.seen
-        return min(max(SMALLEST_BLOCK, math.ceil(GROWTH * seen)), LARGEST_BLOCK) if seen else FIRST_BLOCK
+        return (
+            min(max(CALLS.smallest_block, math.ceil(CALLS.growth * seen)), CALLS.largest_block)
+            if seen
+            else CALLS.first_block
+        )
 
     def _time(self, timed_pair: TimedPair, turns: int) -> Timed:
         pairs = [tuple(timed_pair.pair), (timed_pair.pair.data, timed_pair.copy)]
         if not timed_pair.comparison.seen:
-            warm = self.watch.run(pairs, min(WARM_UP, max(1, (self.options.samples - self.calls) // 8)), self.deadline)
+            warm = self.watch.run(
+                pairs, min(CALLS.warm_up, max(1, (self.options.samples - self.calls) // 8)), self.deadline
+            )
             self.calls += 2 * len(warm)
             self.raised += warm.raised
             turns = min(turns, (self.options.samples - self.calls) // 2)
@@ -273,13 +296,17 @@ class TimingRun:
         """Measure again on fresh calls, see whether they refute the claim by themselves, and whether it was interrupted."""
         fresh = LabelledCalls(LabelWealth(self.points, self.bets))
         best, cause = 0.0, None
-        least = max(leader.comparison.seen, 4 * FIRST_BLOCK)
+        least = max(leader.comparison.seen, 4 * CALLS.first_block)
         self.request.emit(ViolationFound(self.calls))
         self.request.emit(Confirming())
-        while cause is None and (fresh.seen < least or best < self.log_threshold) and fresh.seen < CONFIRMING * least:
+        while (
+            cause is None
+            and (fresh.seen < least or best < self.log_threshold)
+            and fresh.seen < CALLS.confirming_factor * least
+        ):
             if self.deadline is not None and time.monotonic() > self.deadline + 0.1 * (self.options.seconds or 0.0):
                 break
-            size = min(max(FIRST_BLOCK, math.ceil(GROWTH * fresh.seen)), LARGEST_BLOCK)
+            size = min(max(CALLS.first_block, math.ceil(CALLS.growth * fresh.seen)), CALLS.largest_block)
             timed = self.watch.run([tuple(leader.pair)], size)
             self.calls += len(timed)
             fresh.settle(timed.labels[:, 0], timed.nanoseconds[:, 0])

@@ -18,8 +18,11 @@ from numpy.typing import NDArray
 from dpaudit.engine.encoding.batch import Encoded
 from dpaudit.engine.encoding.sorted_counts import SortedSample
 from dpaudit.engine.encoding.structure import placeholder
+from dpaudit.engine.views.condition import AnyOf, Bits, Condition, Interval, Names, Number
+from dpaudit.engine.views.float_grid import lowest_bits
 from dpaudit.engine.views.partition import KeyTable
-from dpaudit.engine.views.view import Block, RecordView
+from dpaudit.engine.views.scores import Coordinate
+from dpaudit.engine.views.view import BaseView, Block, Groups, Mask, RecordView
 from dpaudit.mechanism import Raised
 
 Counts: TypeAlias = NDArray[np.int64]
@@ -28,13 +31,6 @@ Sides: TypeAlias = tuple[Encoded, Encoded]
 
 VALUE_BINS = 8  # bins of the rough value
 MOST_COLUMNS = 16  # coordinates that are audited
-NO_BIT = -1100  # for zero, infinities and NaN, which have no lowest set bit
-NEGATIVE_ZERO = -1101
-DECIMAL = 2000  # plus the number of decimals, for a short decimal that is on no coarse dyadic grid
-MOST_DIGITS = 12  # digits of a short decimal; one random float in 15,000 is so short
-MOST_DECIMALS = 22  # floats hold powers of ten exactly up to this exponent
-POWERS = 10.0 ** np.arange(MOST_DECIMALS + 1)
-COARSE = 44  # the most bits of a number on a coarse dyadic grid
 
 MEANING = (
     "The leak is in the bits of the floating-point numbers, not in their law over the reals: which low bits (or decimals, or "
@@ -46,32 +42,6 @@ NO_FLOATS = (
     'The outputs hold no floating-point numbers, and channel="representation" is about the bits of those: there was nothing '
     'to look at. Audit channel="value" instead.'
 )
-
-
-def lowest_bit(values: Floats) -> NDArray[np.int64]:
-    """Return the grid of each float: the exponent of its lowest set bit, or ``DECIMAL`` plus the number of decimals.
-
-    >>> lowest_bit(np.array([1.0, 0.75, 6.0, 1 / 3, 0.0, -0.0, np.inf, 0.1, -12.34])).tolist()
-    [0, -2, 1, -54, -1100, -1101, -1100, 2001, 2002]
-    """
-    values = np.ascontiguousarray(values, dtype=np.float64)
-    bits = values.view(np.int64)
-    field = (bits >> 52) & 0x7FF
-    fraction = bits & 0xFFFFFFFFFFFFF
-    mantissa = np.where(field > 0, fraction | (1 << 52), fraction)
-    lowest = (mantissa & -mantissa).astype(np.float64)
-    zeros = np.frexp(lowest)[1] - 1
-    grid = np.where((mantissa == 0) | (field == 0x7FF), NO_BIT, np.maximum(field, 1) - 1075 + zeros).astype(np.int64)
-    grid[bits == np.iinfo(np.int64).min] = NEGATIVE_ZERO
-    long = np.flatnonzero((zeros <= 52 - COARSE) & (field > 0) & (field < 0x7FF))
-    decimals = _decimals(values[long])
-    grid[long[decimals > 0]] = DECIMAL + decimals[decimals > 0]
-    return grid
-
-
-def is_grid(number: int) -> bool:
-    """Return whether :func:`lowest_bit` may return this number."""
-    return -1074 <= number <= 1023 or number in (NO_BIT, NEGATIVE_ZERO) or 0 < number - DECIMAL <= MOST_DECIMALS
 
 
 def all_whole(batch: Encoded) -> bool:
@@ -104,22 +74,8 @@ def _may_be_float(output: Any) -> bool:
     return True
 
 
-def _decimals(values: Floats) -> NDArray[np.int64]:
-    """Return the number of decimals of each number; 0 if it is not a short decimal."""
-    places = np.floor(MOST_DIGITS - np.log10(np.abs(values))).astype(np.int64)
-    scale = POWERS[np.clip(places, 0, MOST_DECIMALS)]
-    digits = np.rint(values * scale)
-    found = np.zeros(values.size, dtype=np.int64)
-    short = np.flatnonzero((digits / scale == values) & (places > 0) & (places <= MOST_DECIMALS))
-    digits, places = digits[short], places[short]
-    while (spare := (places > 0) & (np.fmod(digits, 10.0) == 0.0)).any():
-        digits, places = np.where(spare, digits / 10.0, digits), places - spare
-    found[short] = places
-    return found
-
-
 @dataclass(frozen=True, slots=True)
-class BitsView:
+class BitsView(BaseView):
     """Lowest set bit and rough value of one coordinate, jointly."""
 
     column: int
@@ -137,7 +93,7 @@ class BitsView:
         """Return the cell of each output."""
         # An absent number is NaN also in a narrow batch: the cell must not depend on the other outputs.
         values = batch.values[:, self.column] if self.column < batch.width else np.full(len(batch), np.nan)
-        found = lowest_bit(values)
+        found = lowest_bits(values)
         place = np.searchsorted(self.bits.keys, found)
         place = np.where(np.isin(found, self.bits.keys), place, self.bits.keys.size)
         return np.asarray(place * (self.cuts.size + 1) + np.searchsorted(self.cuts, values, side="right"))
@@ -146,44 +102,37 @@ class BitsView:
         """Count the cells."""
         return np.bincount(self.locate(block.batch), minlength=self.cells).astype(np.int64)
 
-    def describe(self, cells: NDArray[np.bool_], labels: Mapping[int, str]) -> str:
-        """By value bin: which lowest bits."""
+    def condition(self, cells: Mask, labels: Mapping[int, str]) -> AnyOf:
+        """Return the lowest bits in each bin of the value."""
         del labels
-        name = "output" if self.name == "bits" else f"output[{self.column}]"
         grid = cells.reshape(self.bits.cells, self.cuts.size + 1)
-        parts = []
-        edges = [-np.inf, *self.cuts.tolist(), np.inf]
-        for index in range(self.cuts.size + 1):
-            chosen = grid[:, index]
-            if not chosen.any():
-                continue
-            where = f"{edges[index]:.4g} <= {name} < {edges[index + 1]:.4g}"
-            parts.append(where if chosen.all() else f"({where} and {self._bits(chosen, name)})")
-        return " or ".join(parts)
+        lows, highs = [-np.inf, *self.cuts.tolist()], [*self.cuts.tolist(), None]
+        parts: list[Condition] = []
+        for place in np.flatnonzero(grid.any(axis=0)):
+            chosen, high = grid[:, place], highs[place]
+            # NaN, and a number that is absent, lie in the last bin.
+            inside = Number(Coordinate(self.column), (Interval(lows[place], high),), high is None, self._number)
+            # The last cell holds all grids that were not seen while learning.
+            listed = None if chosen.all() else tuple(self.bits.keys[chosen[:-1] != chosen[-1]].tolist())
+            others = listed is not None and bool(chosen[-1])
+            parts.append(Bits(inside, listed, others, tuple(self.bits.keys.tolist())))
+        return AnyOf(tuple(parts))
 
-    def _bits(self, chosen: NDArray[np.bool_], name: str) -> str:
-        known = self.bits.keys
-        if chosen[-1]:  # and with it whatever was not seen while learning
-            return f"not {self._grids(known[~chosen[:-1]], name)}"
-        return self._grids(known[chosen[:-1]], name)
+    @property
+    def _number(self) -> str:
+        return "output" if self.name == "bits" else f"output[{self.column}]"
 
-    def _grids(self, listed: Counts, name: str) -> str:
-        def some(base: int, exponents: Counts) -> str:
-            return ", ".join(f"{base}^{exponent}" for exponent in exponents[:6]) + ", ..." * (exponents.size > 6)
+    @property
+    def groups(self) -> Groups:
+        """Bins of the value, in their order."""
+        return Groups(np.arange(self.cells) % (self.cuts.size + 1), ascending=True)
 
-        bits, known = (grids[(grids > NO_BIT) & (grids < DECIMAL)] for grids in (listed, self.bits.keys))
-        parts = []
-        if bits.size > 1 and np.array_equal(bits, known[: bits.size]):
-            parts.append(f"lowest set bit <= 2^{bits[-1]}")
-        elif bits.size:
-            parts.append(f"lowest set bit in {{{some(2, bits)}}}")
-        if (decimals := listed[listed > DECIMAL]).size:
-            parts.append(f"last decimal in {{{some(10, DECIMAL - decimals)}}}")
-        if NO_BIT in listed:
-            parts.append(f"{name} is 0.0, infinite or NaN")
-        if NEGATIVE_ZERO in listed:
-            parts.append(f"{name} is -0.0")
-        return f"({' or '.join(parts)})"
+    def category(self, group: Mask, chosen: Mask, names: Names, labels: Mapping[int, str]) -> str:
+        """Name the bin, and whether the bits are others than those of the event."""
+        del names, labels
+        place = int(np.flatnonzero(group)[0]) % (self.cuts.size + 1)
+        low, high = np.concatenate(([-np.inf], self.cuts, [np.inf]))[place : place + 2]
+        return f"{low:.2g} to {high:.2g}{'' if (group & chosen).any() else ': other bits'}"
 
 
 def build_bit_views(sides: Sides) -> list[tuple[BitsView | RecordView, Counts]]:
@@ -198,7 +147,7 @@ def build_bit_views(sides: Sides) -> list[tuple[BitsView | RecordView, Counts]]:
         levels = np.arange(1, VALUE_BINS) / VALUE_BINS
         cuts = np.unique(np.quantile(finite, levels))
         view = BitsView(
-            column, KeyTable(np.unique(lowest_bit(pooled))), cuts, "bits" if width == 1 else f"bits[{column}]"
+            column, KeyTable(np.unique(lowest_bits(pooled))), cuts, "bits" if width == 1 else f"bits[{column}]"
         )
         built.append((view, _count(view, sides)))
     if width == 1:
@@ -212,7 +161,7 @@ def _most_different(sides: Sides, width: int) -> list[int]:
     """Return the columns whose lowest bits differ most between the sides (chi-squared minus its mean under equality)."""
     difference = np.empty(width)
     for column in range(width):
-        grids = [lowest_bit(batch.values[:, column]) for batch in sides]
+        grids = [lowest_bits(batch.values[:, column]) for batch in sides]
         cells, place = np.unique(np.concatenate(grids), return_inverse=True)
         first, second = (np.bincount(part, minlength=cells.size) for part in np.split(place, [grids[0].size]))
         difference[column] = ((first - second) ** 2 / (first + second)).sum() - cells.size

@@ -18,8 +18,9 @@ from dpaudit.engine.encoding.batch import Encoded, record_keys, stack
 from dpaudit.engine.encoding.sorted_counts import SortedSample
 from dpaudit.engine.encoding.structure import OPAQUE, OPEN
 from dpaudit.engine.evidence.e_process import Plan, Record
+from dpaudit.engine.views.condition import Quantity
 from dpaudit.engine.views.partition import KeyTable, line_from, line_from_sorted
-from dpaudit.engine.views.scores import NaiveBayes, Score, fit_boosted, fit_linear, fit_naive_bayes
+from dpaudit.engine.views.scores import NaiveBayes, fit_boosted, fit_linear, fit_naive_bayes
 from dpaudit.engine.views.view import MOST_RECORDS, Block, RecordView, ScoreView, ShapeView, ValueView, View, text_of
 
 Counts: TypeAlias = NDArray[np.int64]
@@ -390,7 +391,7 @@ def _score_views(sides: Sides, *, boosted: bool) -> Sequence[tuple[View, Counts]
     fit: Sides = (sides[0].rows(slice(half)), sides[1].rows(slice(half)))
     rest: Sides = (sides[0].rows(slice(half, None)), sides[1].rows(slice(half, None)))
     width = sides[0].width
-    scores: list[tuple[str, Score | None]] = [
+    scores: list[tuple[str, Quantity | None]] = [
         ("naive Bayes", fit_naive_bayes(*fit)[0]),
         ("linear", fit_linear(*fit)),
     ]
@@ -401,7 +402,7 @@ def _score_views(sides: Sides, *, boosted: bool) -> Sequence[tuple[View, Counts]
     return [_score_view(name, score, rest) for name, score in scores if score is not None]
 
 
-def _score_view(name: str, score: Score, rest: Sides) -> tuple[ScoreView, Counts]:
+def _score_view(name: str, score: Quantity, rest: Sides) -> tuple[ScoreView, Counts]:
     """Return a score with cells learned from outputs on which it was not fitted, and their counts."""
     scored = [score(side) for side in rest]
     line = line_from(np.concatenate(scored), resolution=_resolution(len(rest[0]) * 2))

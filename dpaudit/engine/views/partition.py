@@ -7,6 +7,7 @@ everything. Minus infinity, plus infinity and NaN have cells of their own.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -14,20 +15,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.encoding.sorted_counts import SortedSample, most_frequent
+from dpaudit.engine.views.condition import LOWEST, Interval
 
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
 
-LOWEST = -np.finfo(np.float64).max
-MOST_ATOMS = 256  # repeated values that get a cell of their own
-FEWEST_PER_CELL = 8  # outputs learned from in each cell
-RASTER_BINS = 4096  # bins of a raster
 FIRST_BIN = 2.0**52  # floats from here to twice as much are the integers
 BIN_WIDTHS = (2.0**-900, 2.0**900)  # beyond these widths sums overflow or lose their last bits
-MARGIN = 0.15  # share of the learned range that a raster adds on either side; later blocks seldom reach further
-VALUES_IN_CACHE = 32_768  # values that are counted at a time
-KEPT_CUTS = 0.9  # smallest share of the cuts that must fall into bins of their own
-FEWEST_FOR_RASTER = 30_000  # with fewer values to learn from, sorting costs little
+
+
+@dataclass(frozen=True, slots=True)
+class RasterSizes:
+    """Sizes of a raster."""
+
+    bins: int = 4096
+    """The number of bins, a power of two."""
+    margin: float = 0.15
+    """A raster reaches beyond the learned range by this share of it. Later blocks seldom reach further."""
+    values_in_cache: int = 32_768
+    """Values that are counted at a time, so that they stay in the processor's cache."""
+    kept_cuts: float = 0.9
+    """The smallest share of the cuts that must fall into bins of their own."""
+    fewest_values: int = 30_000
+    """With fewer values to learn from, sorting costs little, and no raster is made."""
+
+
+RASTER = RasterSizes()
+
+
+@dataclass(frozen=True, slots=True)
+class CellSizes:
+    """Sizes of the cells of a line."""
+
+    most_atoms: int = 256
+    """Repeated values that get a cell of their own."""
+    fewest_per_cell: int = 8
+    """Every cell is learned from at least so many outputs."""
+    readable: int = 24
+    """The number of cells of a line that a person is to read."""
+    readable_digits: int = 3
+    """The cuts of such a line are rounded to so many digits of the spread."""
+
+
+CELLS = CellSizes()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +66,7 @@ class Raster:
 
     For a power of two w, floats between 2**52 w and 2**53 w are the multiples of w, and their bits count them. So ``x + shift``
     with a shift of about 2**52 w is the number of a bin of width w, rounded by the sum itself. Each operation, also rounding and
-    clipping to the bins 0 ... ``RASTER_BINS``, is monotone in x, so "bin >= k" is the same as "x >= cut" for the
+    clipping to the bins 0 ... ``RasterSizes.bins``, is monotone in x, so "bin >= k" is the same as "x >= cut" for the
     smallest float in bin k, and that float is the cut.
     """
 
@@ -48,35 +78,35 @@ class Raster:
         """Return the bin of each finite value."""
         first = FIRST_BIN * self.width
         with np.errstate(over="ignore"):  # an overflow belongs to the last bin
-            place = np.clip(values + self.shift, first, first + RASTER_BINS * self.width)
+            place = np.clip(values + self.shift, first, first + RASTER.bins * self.width)
         return place.view(np.int64) - np.float64(first).view(np.int64)
 
     def count(self, values: Floats) -> Counts | None:
         """Count the values below the first cut, between the cuts, and above the last; None if one is not finite."""
-        histogram = np.zeros(RASTER_BINS + 1, np.int64)
-        buffer = np.empty(min(VALUES_IN_CACHE, values.size))
+        histogram = np.zeros(RASTER.bins + 1, np.int64)
+        buffer = np.empty(min(RASTER.values_in_cache, values.size))
         bits_of_first = np.float64(FIRST_BIN * self.width).view(np.int64)
         with np.errstate(over="ignore", invalid="ignore"):
             # In pieces that stay in the cache, beginning with the values drawn last, which are there already.
-            for start in reversed(range(0, values.size, VALUES_IN_CACHE)):
-                part = values[start : start + VALUES_IN_CACHE]
+            for start in reversed(range(0, values.size, RASTER.values_in_cache)):
+                part = values[start : start + RASTER.values_in_cache]
                 bins = np.add(part, self.shift, out=buffer[: part.size]).view(np.int64)
                 bins -= bits_of_first
                 # Any value out of range, also NaN and infinities, sets a bit that no bin number has.
-                if np.bitwise_or.reduce(bins) & ~(RASTER_BINS - 1):
+                if np.bitwise_or.reduce(bins) & ~(RASTER.bins - 1):
                     if not np.isfinite(part).all():
                         return None
                     bins = self.place(part)
-                histogram += np.bincount(bins, minlength=RASTER_BINS + 1)
+                histogram += np.bincount(bins, minlength=RASTER.bins + 1)
         return np.add.reduceat(histogram, self.starts)
 
     @classmethod
     def under(cls, edges: Floats, low: float, high: float) -> tuple[Raster, Floats] | None:
         """Return a raster for these edges, and the edges moved to its bins; None if it would join too many of them."""
         with np.errstate(over="ignore", invalid="ignore"):
-            margin = MARGIN * (np.float64(high) - low)
+            margin = RASTER.margin * (np.float64(high) - low)
             low, high = float(low - margin), float(high + margin)
-            least = (np.float64(high) - low) / RASTER_BINS
+            least = (np.float64(high) - low) / RASTER.bins
         if not edges.size or not BIN_WIDTHS[0] <= least <= BIN_WIDTHS[1]:
             return None
         width = 2.0 ** math.ceil(math.log2(least))
@@ -84,8 +114,8 @@ class Raster:
             return None
         raster = cls(width, (FIRST_BIN - math.floor(low / width)) * width, np.empty(0, np.intp))
         bins = np.unique(raster.place(edges))
-        bins = bins[(bins > 0) & (bins < RASTER_BINS)]
-        if bins.size < KEPT_CUTS * edges.size:
+        bins = bins[(bins > 0) & (bins < RASTER.bins)]
+        if bins.size < RASTER.kept_cuts * edges.size:
             return None
         # Sums are rounded to the nearest bin: half a bin below its centre is the first float in it, or the last before it.
         halfway: Floats = np.asarray((bins + (math.floor(low / width) - 0.5)) * width, dtype=np.float64)
@@ -130,40 +160,11 @@ class Line:
         counts[1:-2] = inside
         return counts
 
-    def describe(self, cells: NDArray[np.bool_], name: str = "output") -> list[str]:
-        """The selected cells as conditions on ``name``, neighbouring cells joined."""
-        parts: list[str] = []
-        bounds = np.concatenate(([-np.inf], self.cuts))
-        start: int | None = None
-        for cell in range(self.cuts.size + 1):
-            if cells[cell] and start is None:
-                start = cell
-            if start is not None and (cell == self.cuts.size or not cells[cell + 1]):
-                low = bounds[start]
-                high = bounds[cell + 1] if cell < self.cuts.size else np.inf
-                parts.append(_interval(float(low), float(high), cell == self.cuts.size, name))
-                start = None
-        if cells[-1]:
-            parts.append(f"{name} is NaN")
-        return parts
-
-
-def _interval(low: float, high: float, to_infinity: bool, name: str) -> str:
-    """``low <= name < high``, said as simply as it can be; exact about infinities."""
-    if low == -np.inf and to_infinity:
-        return f"{name} is a number"
-    if low == -np.inf:
-        return f"{name} == -inf" if high == LOWEST else f"{name} < {high!r}"
-    if low == np.inf:
-        return f"{name} == inf"
-    if low == LOWEST:
-        return f"{name} > -inf" if to_infinity else f"-inf < {name} < {high!r}"
-    if to_infinity:
-        return f"{name} >= {low!r}"
-    with np.errstate(over="ignore"):
-        if np.nextafter(low, np.inf) == high:
-            return f"{name} == {low!r}"
-    return f"{low!r} <= {name} < {high!r}"
+    def intervals(self, cells: NDArray[np.bool_]) -> tuple[Interval, ...]:
+        """Return the selected cells as intervals, neighbouring cells joined; the cell of NaN is left out."""
+        lows, highs = [-math.inf, *self.cuts.tolist()], [*self.cuts.tolist(), None]
+        edges = np.flatnonzero(np.diff(np.concatenate(([False], cells[:-1], [False]))))
+        return tuple(Interval(lows[start], highs[stop - 1]) for start, stop in edges.reshape(-1, 2))
 
 
 def line_from(pooled: Floats, *, resolution: int) -> Line:
@@ -174,16 +175,16 @@ def line_from(pooled: Floats, *, resolution: int) -> Line:
 def line_from_sorted(ascending: Floats, *, resolution: int) -> Line:
     """Return the cells of :func:`line_from` for a sorted sample."""
     finite = ascending[np.searchsorted(ascending, -np.inf, side="right") : np.searchsorted(ascending, np.inf)]
-    atoms, _ = SortedSample(finite).repeated(MOST_ATOMS)
+    atoms, _ = SortedSample(finite).repeated(CELLS.most_atoms)
     rest = finite[~np.isin(finite, atoms)] if atoms.size else finite
-    cells = min(resolution, rest.size // FEWEST_PER_CELL)
+    cells = min(resolution, rest.size // CELLS.fewest_per_cell)
     levels = np.arange(1, cells) / cells if cells > 1 else np.empty(0)
     if cells > 1:
-        depth = int(np.log2(max(rest.size / cells / FEWEST_PER_CELL, 1.0)))
+        depth = int(np.log2(max(rest.size / cells / CELLS.fewest_per_cell, 1.0)))
         tails = 0.5 ** np.arange(1, depth + 1) / cells
         levels = np.concatenate([levels, tails, 1.0 - tails])
     edges = quantiles(rest, levels)
-    if not atoms.size and rest.size >= FEWEST_FOR_RASTER:
+    if not atoms.size and rest.size >= RASTER.fewest_values:
         rastered = Raster.under(edges, float(rest[0]), float(rest[-1]))
         if rastered is not None:
             raster, edges = rastered
@@ -191,6 +192,26 @@ def line_from_sorted(ascending: Floats, *, resolution: int) -> Line:
     with np.errstate(over="ignore"):  # beyond the largest float is infinity, which is a cut already
         cuts = np.concatenate([[LOWEST, np.inf], edges, atoms, np.nextafter(atoms, np.inf)])
     return Line(np.unique(cuts))
+
+
+def readable_line(values: Sequence[NDArray[np.float64]]) -> Line:
+    """Return a line with few cells, whose cuts are rounded to a few digits of the spread; exact values stay exact."""
+    line = line_from(np.concatenate(values), resolution=CELLS.readable)
+    inner = line.cuts[1:-1]
+    exact = np.zeros(inner.size, dtype=bool)
+    exact[:-1] |= np.nextafter(inner[:-1], np.inf) == inner[1:]
+    exact[1:] |= exact[:-1].copy() & (np.nextafter(inner[:-1], np.inf) == inner[1:])
+    with np.errstate(over="ignore"):
+        spread = float(np.subtract(*np.quantile(inner, [0.9, 0.1]))) if inner.size > 1 else 1.0
+    digits = (
+        CELLS.readable_digits - 1 - math.floor(math.log10(spread))
+        if spread > 0.0 and math.isfinite(spread)
+        else CELLS.readable_digits
+    )
+    with np.errstate(over="ignore", invalid="ignore"):
+        rounded = np.round(inner, min(max(digits, -300), 300))
+    rounded = np.where(exact | ~np.isfinite(rounded), inner, rounded)
+    return Line(np.unique(np.concatenate([line.cuts[:1], rounded, line.cuts[-1:]])))
 
 
 def quantiles(ascending: Floats, levels: Floats) -> Floats:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,7 +18,9 @@ from dpaudit.engine.encoding.batch import Encoded
 from dpaudit.engine.encoding.remainders import EXACT_INTEGER
 from dpaudit.engine.encoding.sorted_counts import SortedSample
 from dpaudit.engine.evidence.e_process import shrunk_log_ratio
+from dpaudit.engine.views.condition import Names, Plain, hexadecimal
 from dpaudit.engine.views.partition import KeyTable
+from dpaudit.engine.views.score_code import Step, linear_code, naive_bayes_code
 from dpaudit.engine.views.small_integers import Group, Patterns
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -41,16 +43,6 @@ LARGE = 1e150  # a weighted sum clips larger numbers
 WHOLE = 255  # weighted sums of integers up to here are exact
 
 
-class Score(Protocol):
-    """A number per output."""
-
-    def __call__(self, batch: Encoded) -> Floats:
-        """Score every output of a batch."""
-
-    def describe(self) -> str:
-        """Describe the score for a person."""
-
-
 @dataclass(frozen=True, slots=True)
 class Coordinate:
     """One coordinate, as it is."""
@@ -66,6 +58,14 @@ class Coordinate:
     def describe(self) -> str:
         """Name the coordinate."""
         return f"output[{self.index}]"
+
+    def plain(self) -> Plain | None:
+        """Return the place of the coordinate."""
+        return {"column": self.index}
+
+    def python(self, names: Names) -> str:
+        """Return an expression for the coordinate."""
+        return names.number(self.index)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,14 @@ class Lookup:
         places = position.view(np.int64)
         places &= PLACE_BITS
         return places
+
+    def steps(self) -> Step:
+        """Return the table for :func:`score_code.naive_bayes_code`, with equal neighbours joined."""
+        table = self.heights[:BINS]
+        changes = np.flatnonzero(np.diff(table)) + 1
+        heights = table[np.concatenate(([0], changes))]
+        exact = dict(zip(self.atoms, self.heights[BINS:].tolist(), strict=False))
+        return self.low, self.inverse_width, changes.tolist(), heights.tolist(), exact, self.at_nan
 
 
 def fit_bins(pooled: Floats) -> Lookup:
@@ -272,6 +280,18 @@ class NaiveBayes:
         of = "successive differences of the coordinates" if self.differences else "coordinates"
         return f"sum of log-likelihood ratios of the {len(self.columns)} {of}"
 
+    def plain(self) -> Plain | None:
+        """Tables are too large for a plain form."""
+        return None
+
+    def python(self, names: Names) -> str:
+        """Define a function that looks up the same heights."""
+        *ratios, other = self.code_ratio.tolist()
+        structures = dict(zip(map(hexadecimal, self.codes.keys), ratios, strict=True))
+        tables = {place: lookup.steps() for place, lookup in zip(self.index, self.columns, strict=True)}
+        names.define(naive_bayes_code(tables, structures, other, bins=BINS, differences=self.differences))
+        return "score(output)"
+
 
 def fit_naive_bayes(of_d: Encoded, of_neighbour: Encoded, *, differences: bool = False) -> tuple[NaiveBayes, Counts]:
     """Fit tables for every coordinate (or successive difference) and for the structure; also return their counts."""
@@ -350,6 +370,16 @@ class Linear:
         largest = np.sort(np.argsort(-np.abs(self.weights))[:6])
         terms = " ".join(f"{self.weights[i]:+.3g}*output[{self.index[i]}]" for i in largest)
         return terms + (" + ..." if self.weights.size > 6 else "")
+
+    def plain(self) -> Plain | None:
+        """Return weights and offset."""
+        weights = [[place, weight] for place, weight in zip(self.index, self.weights.tolist(), strict=True)]
+        return {"linear": weights, "offset": self.offset}
+
+    def python(self, names: Names) -> str:
+        """Define a function that adds in the same order, so that sums agree to the last bit."""
+        names.define(linear_code(dict(zip(self.index, self.weights.tolist(), strict=True)), self.offset))
+        return "score(output)"
 
 
 def fit_linear(of_d: Encoded, of_neighbour: Encoded, *, steps: int = 8) -> Linear | None:
@@ -443,6 +473,15 @@ class Boosted:
     def describe(self) -> str:
         """Name the model."""
         return "score of gradient-boosted trees"
+
+    def plain(self) -> Plain | None:
+        """A model has no plain form."""
+        return None
+
+    def python(self, names: Names) -> str:
+        """A model has no short form."""
+        del names
+        return ""
 
 
 def fit_boosted(of_d: Encoded, of_neighbour: Encoded, *, rows: int = 20_000) -> Boosted:

@@ -12,10 +12,10 @@ score      a learned number per output: naive Bayes over coordinates or their di
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +24,20 @@ from dpaudit.engine.encoding.batch import Encoded, record_keys
 from dpaudit.engine.encoding.sorted_counts import SortedSample
 from dpaudit.engine.encoding.structure import fill, plain
 from dpaudit.engine.views import small_integers
-from dpaudit.engine.views.partition import KeyTable, Line
-from dpaudit.engine.views.scores import Linear, NaiveBayes, Score, study_tables, sum_tables
+from dpaudit.engine.views.condition import (
+    LOWEST,
+    AnyOf,
+    Condition,
+    Names,
+    Number,
+    OtherStructure,
+    Quantity,
+    Records,
+    Structure,
+    Values,
+)
+from dpaudit.engine.views.partition import KeyTable, Line, readable_line
+from dpaudit.engine.views.scores import Coordinate, Linear, NaiveBayes, study_tables, sum_tables
 
 Counts: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -88,6 +100,23 @@ class Block:
         return small_integers.groups(self.batch)
 
 
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Cells that a person would name together: the group of each cell, and whether groups have an order of their own."""
+
+    of_cell: NDArray[np.intp]
+    ascending: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The numbers that a view cuts into cells, and the part of their line that the selected cells cover."""
+
+    of: Quantity
+    selected: tuple[tuple[float, float], ...]
+    label: str = ""
+
+
 class View(Protocol):
     """A partition of all possible outputs into cells."""
 
@@ -109,12 +138,77 @@ class View(Protocol):
     def locate(self, batch: Encoded) -> NDArray[np.intp]:
         """Return the cell of each output."""
 
-    def describe(self, cells: Mask, labels: Mapping[int, str]) -> str:
-        """Describe the union of the selected cells for a person."""
+    def study(self, block: Block) -> Counts:
+        """Count, and append the counts from which a later view is fitted, if there are any."""
+
+    def condition(self, cells: Mask, labels: Mapping[int, str]) -> AnyOf:
+        """Return the union of the selected cells as conditions on an output."""
+
+    def readable(self, sides: tuple[Encoded, Encoded]) -> View:
+        """Return the view with cuts that a person can read."""
+
+    @property
+    def reading_cost(self) -> int:
+        """The effort of reading a condition on the view: 0 on the output itself, 1 on a coordinate, 21 on a learned score."""
+
+    @property
+    def number_lines(self) -> tuple[Line | None, ...]:
+        """The lines that consecutive cells belong to, None for a cell without numbers; empty if there are none at all."""
+
+    @property
+    def groups(self) -> Groups:
+        """The cells that a person would name together."""
+
+    def axis(self, cells: Mask) -> Axis | None:
+        """Return the numbers that are cut, if the cells are intervals of a single quantity."""
+
+    def category(self, group: Mask, chosen: Mask, names: Names, labels: Mapping[int, str]) -> str:
+        """Name a group of cells; ``chosen`` are the cells of the event."""
+
+
+class BaseView:
+    """Defaults of a view: cells that are named one by one, without cuts."""
+
+    __slots__ = ()
+
+    def study(self: View, block: Block) -> Counts:
+        """Count; nothing is fitted later."""
+        return self.count(block)
+
+    def readable(self: Self, sides: tuple[Encoded, Encoded]) -> Self:
+        """Return the view itself."""
+        del sides
+        return self
+
+    @property
+    def reading_cost(self) -> int:
+        """Conditions are on the output itself."""
+        return 0
+
+    @property
+    def number_lines(self) -> tuple[Line | None, ...]:
+        """There are none."""
+        return ()
+
+    @property
+    def groups(self: View) -> Groups:
+        """Each cell by itself."""
+        return Groups(np.arange(self.cells))
+
+    def axis(self, cells: Mask) -> Axis | None:
+        """Cells are not intervals."""
+        del cells
+        return None
+
+    def category(self: View, group: Mask, chosen: Mask, names: Names, labels: Mapping[int, str]) -> str:
+        """Return the condition without "output is"."""
+        del chosen
+        text = self.condition(group, labels).text(names)
+        return text.removeprefix("output is ").removeprefix("output == ")
 
 
 @dataclass(frozen=True, slots=True)
-class ValueView:
+class ValueView(BaseView):
     """Outputs with at most one number: by structure, then by value."""
 
     codes: KeyTable
@@ -186,29 +280,57 @@ class ValueView:
             offset += line.cells
         return cell
 
-    def describe(self, cells: Mask, labels: Mapping[int, str]) -> str:
-        """Name structures only where there are several."""
-        several = len(self.lines) > 1
-        parts: list[str] = []
-        offset = 0
+    def _slices(self) -> Iterator[tuple[int, Line | None, slice]]:
+        """Yield the code, the line and the cells of every known structure."""
+        start = 0
         for code, line in zip(self.codes.keys, self.lines, strict=True):
-            label = plain(labels.get(int(code), f"structure {int(code):016x}"))
-            width = 1 if line is None else line.cells
-            chosen = cells[offset : offset + width]
-            offset += width
-            if line is None:
-                parts.extend([says(label)] if chosen[0] else [])
-            elif chosen.all() or (several and chosen[:-1].all()):
-                parts.append(f"output is {label}")
-            else:
-                parts.extend(line.describe(chosen) if not several else line.describe(chosen, f"{label} output"))
-        if cells[-1]:
-            parts.append("output has a structure not seen while learning")
-        return " or ".join(parts) if parts else "no output"
+            stop = start + (1 if line is None else line.cells)
+            yield int(code), line, slice(start, stop)
+            start = stop
+
+    def condition(self, cells: Mask, labels: Mapping[int, str]) -> AnyOf:
+        """Return the structures, and the intervals of the number in each."""
+        alone = len(self.lines) == 1
+        parts: list[Condition] = []
+        for code, line, place in self._slices():
+            chosen = cells[place]
+            if not chosen.any():
+                continue
+            label, number = label_of(code, labels), None
+            if line is not None and not chosen.all():
+                name = "output" if alone else f"{label} output"
+                number = Number(Coordinate(0), line.intervals(chosen), bool(chosen[-1]), name)
+            parts.append(Structure(code, label, number, alone))
+        return AnyOf((*parts, *_unknown(self.codes, cells)))
+
+    def readable(self, sides: tuple[Encoded, Encoded]) -> ValueView:
+        """Cut each structure's numbers anew."""
+        columns = [[batch.of_kind(code) if batch.width else np.empty(0) for batch in sides] for code in self.codes.keys]
+        lines = [
+            None if line is None else readable_line(values) for line, values in zip(self.lines, columns, strict=True)
+        ]
+        return ValueView(self.codes, tuple(lines))
+
+    @property
+    def number_lines(self) -> tuple[Line | None, ...]:
+        """One for each structure with a number."""
+        return self.lines
+
+    @property
+    def groups(self) -> Groups:
+        """Group the cells by structure."""
+        widths = [*(1 if line is None else line.cells for line in self.lines), 1]
+        return Groups(np.repeat(np.arange(len(widths)), widths))
+
+    def axis(self, cells: Mask) -> Axis | None:
+        """Return the number itself, if there is one structure and it has a number."""
+        if len(self.lines) > 1 or (line := self.lines[0]) is None:
+            return None
+        return Axis(Coordinate(0), _spans(line, cells[: line.cells]))
 
 
 @dataclass(frozen=True, slots=True)
-class RecordView:
+class RecordView(BaseView):
     """Whole outputs that repeat exactly. With ``floats`` the keys are the values of single numbers themselves."""
 
     table: KeyTable
@@ -259,18 +381,28 @@ class RecordView:
         known = self.table.keys[inside] == keys if self.table.keys.size else np.zeros(len(batch), bool)
         return np.where(known, place, self.table.keys.size)
 
-    def describe(self, cells: Mask, labels: Mapping[int, str]) -> str:
-        """List the outputs, or their complement where that is shorter."""
+    def condition(self, cells: Mask, labels: Mapping[int, str]) -> AnyOf:
+        """List the outputs, or their complement where everything else is in the event."""
         del labels
-        wanted = not cells[-1]
-        keys = self.table.keys[cells[:-1] == wanted]
-        texts = [self.texts.get(key.item(), f"record {key!r}") for key in keys]
-        shown = " or ".join(texts[:8]) + (f" or {len(texts) - 8} more exact outputs" if len(texts) > 8 else "")
-        return shown if wanted else f"not ({shown})"
+        negated = bool(cells[-1])
+        keys = self.table.keys[cells[:-1] != negated].tolist()
+        if self.floats:
+            return AnyOf((Values(Coordinate(0), tuple(keys)),), negated)
+        return AnyOf((Records(tuple(keys), tuple(self.texts.get(key, "") for key in keys)),), negated)
+
+    def axis(self, cells: Mask) -> Axis | None:
+        """Return the number itself, if the event is a list of numbers."""
+        if not self.floats or cells[-1]:
+            return None
+        return Axis(Coordinate(0), tuple((float(key), float(key)) for key in self.table.keys[cells[:-1]]))
+
+    def category(self, group: Mask, chosen: Mask, names: Names, labels: Mapping[int, str]) -> str:
+        """Name the output."""
+        return "any other output" if group[-1] else super(RecordView, self).category(group, chosen, names, labels)
 
 
 @dataclass(frozen=True, slots=True)
-class ShapeView:
+class ShapeView(BaseView):
     """Structure alone."""
 
     table: KeyTable
@@ -291,20 +423,18 @@ class ShapeView:
         place = np.searchsorted(self.table.keys, batch.codes)
         return np.where(np.isin(batch.codes, self.table.keys), place, self.table.keys.size)
 
-    def describe(self, cells: Mask, labels: Mapping[int, str]) -> str:
+    def condition(self, cells: Mask, labels: Mapping[int, str]) -> AnyOf:
         """List the structures."""
-        parts = [says(labels.get(int(code), "?")) for code in self.table.keys[cells[:-1]]]
-        if cells[-1]:
-            parts.append("output has a structure not seen while learning")
-        return " or ".join(parts)
+        known = [Structure(code, label_of(code, labels)) for code in self.table.keys[cells[:-1]].tolist()]
+        return AnyOf((*known, *_unknown(self.table, cells)))
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreView:
+class ScoreView(BaseView):
     """A learned number per output."""
 
     name: str
-    score: Score
+    score: Quantity
     line: Line
     ordered: bool = True
     studies: bool = False  # also counts what a later score is fitted on
@@ -341,18 +471,57 @@ class ScoreView:
         place = np.searchsorted(self.line.cuts, values, side="right")
         return np.where(np.isnan(values), self.line.cells - 1, place)
 
-    def describe(self, cells: Mask, labels: Mapping[int, str]) -> str:
-        """Conditions on the score."""
+    def condition(self, cells: Mask, labels: Mapping[int, str]) -> AnyOf:
+        """Return intervals of the score."""
         del labels
+        return AnyOf((Number(self.score, self.line.intervals(cells), bool(cells[-1]), self._label),))
+
+    @property
+    def _label(self) -> str:
         name = self.score.describe()
-        simple = name if name.startswith("output[") else "score"
-        text = " or ".join(self.line.describe(cells, simple))
-        return text if simple == name else f"{text}, where score = {name}"
+        return name if name.startswith("output[") else "score"
+
+    def readable(self, sides: tuple[Encoded, Encoded]) -> ScoreView:
+        """Cut the score anew."""
+        return ScoreView(self.name, self.score, readable_line([self.score(batch) for batch in sides]))
+
+    @property
+    def reading_cost(self) -> int:
+        """A learned score is hard to read."""
+        return 21 if self._label == "score" else 1
+
+    @property
+    def number_lines(self) -> tuple[Line | None, ...]:
+        """The line of the score."""
+        return (self.line,)
+
+    @property
+    def groups(self) -> Groups:
+        """All cells together."""
+        return Groups(np.zeros(self.cells, np.intp))
+
+    def axis(self, cells: Mask) -> Axis | None:
+        """Return the score."""
+        return Axis(self.score, _spans(self.line, cells), self._label)
 
 
-def says(label: str) -> str:
-    """Return a structure as a sentence: exceptions as ``raises ...``, the rest as ``output is ...``."""
-    return label if label.startswith("raises ") else f"output is {plain(label)}"
+def label_of(code: int, labels: Mapping[int, str]) -> str:
+    """Return a structure as text for a person."""
+    return plain(labels.get(code, f"structure {code:016x}"))
+
+
+def _unknown(table: KeyTable, cells: Mask) -> tuple[OtherStructure, ...]:
+    """Return the condition of the last cell of a table of structures, if it is selected."""
+    return (OtherStructure(tuple(table.keys.tolist())),) if cells[-1] else ()
+
+
+def _spans(line: Line, cells: Mask) -> tuple[tuple[float, float], ...]:
+    """Return the selected cells as (low, high), for a picture, in which infinities have no place of their own."""
+    spans = [
+        (-np.inf if low == LOWEST else low, np.inf if high is None else high)
+        for low, high in ((interval.low, interval.high) for interval in line.intervals(cells))
+    ]
+    return tuple((low, high) for low, high in spans if low < high)
 
 
 def text_of(batch: Encoded, row: int) -> str:

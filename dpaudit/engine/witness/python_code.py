@@ -1,243 +1,227 @@
-"""Events as Python: an expression in ``output`` that a script can evaluate, one output at a time.
+"""Events as Python: an expression in ``output``, in plain Python and numpy where that is possible.
 
-It may use ``number``, ``numbers``, ``structure``, ``code`` and ``record`` of ``dpaudit.engine.encoding.batch``. Where words would
-be ambiguous or too long, a structure is told by its code and an output by its record, which are digests.
+Structures that plain Python distinguishes (None, text, exceptions, mappings by their keys, one kind of number) are tested
+without help, and numbers are taken from their place, as ``output[2]`` or ``output['mean']``. All others need functions of
+``dpaudit.replay``: ``number``, ``numbers``, ``structure``, ``code``, ``record`` and ``lowest_bit``. Where text would be
+ambiguous or too long, these compare digests of the structure or of the whole output.
 """
 
 from __future__ import annotations
 
 import ast
+import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit.engine.encoding.batch import digest, encode, record_keys
 from dpaudit.engine.encoding.single_output import read
-from dpaudit.engine.encoding.structure import CUT, placeholder, plain
-from dpaudit.engine.views.float_bits import BitsView
-from dpaudit.engine.views.partition import Line
-from dpaudit.engine.views.scores import BINS, Coordinate, Linear, Lookup, NaiveBayes
-from dpaudit.engine.views.view import RecordView, ScoreView, ShapeView, ValueView, View
+from dpaudit.engine.encoding.structure import CUT, MARKS, placeholder, plain
+from dpaudit.engine.views.condition import AnyOf, hexadecimal
 
-Mask: TypeAlias = NDArray[np.bool_]
 Labels: TypeAlias = Mapping[int, str]
 
-MOST_SPELLED = 64  # outputs; longer lists are lists of records
 NUMBERS = ("number", "bool")
-_INFINITY = re.compile(r"(?<![\w.])(-?)inf(?!\w)")
+"""Kinds of real numbers, as structures name them."""
+HELPERS = ("code", "lowest_bit", "number", "numbers", "record", "structure")
+"""Functions of ``dpaudit.replay`` that read parts of an output."""
+_SINGLE = {placeholder(kind) for kind in NUMBERS}
+_NUMBER_PLACE = re.compile("|".join(map(re.escape, _SINGLE)))
+_ARRAY = re.compile(rf"array of {re.escape(placeholder('number'))} with shape \(([0-9, ]+)\)")
 
 
-def expression(view: View, cells: Mask, labels: Labels) -> tuple[str, str]:
-    """Definitions, and an expression that is true for outputs in the cells; both empty where there is none."""
-    names = _names(labels)
-    match view:
-        case ValueView():
-            return "", _of_values(view, cells, names)
-        case ShapeView():
-            known = [_has_structure(code, names) for code in view.table.keys[cells[:-1]]]
-            return "", _any(known + _is_unknown(view.table.keys, cells))
-        case RecordView(floats=True):
-            chosen = view.table.keys[cells[:-1] == (not cells[-1])].tolist()
-            return "", f"{_single_number(names)} {'not in' if cells[-1] else 'in'} {chosen!r}"
-        case RecordView():
-            return "", _of_records(view, cells, several=len(labels) > 1)
-        case ScoreView(score=Coordinate() as column):
-            return "", _of_line(view.line, cells, f"number(output, {column.index})")
-        case ScoreView(score=Linear() as linear):
-            return _linear(linear), _of_line(view.line, cells, "score(output)")
-        case ScoreView(score=NaiveBayes() as bayes):
-            return _naive_bayes(bayes), _of_line(view.line, cells, "score(output)")
-        case BitsView():
-            return _bits(view, cells), f"has_bits(number(output, {view.column}))"
-    return "", ""
+@dataclass(frozen=True, slots=True)
+class EventCode:
+    """An event as Python."""
+
+    expression: str  # in ``output``; empty if there is none
+    definitions: str = ""  # code that the expression needs
+    may_raise: bool = False  # exceptions were among the outputs
+    from_arrays: bool = False  # the outputs look like entries of numpy arrays
+
+    @property
+    def helpers(self) -> list[str]:
+        """The functions of ``dpaudit.replay`` that the code calls."""
+        names = {
+            node.id
+            for text in (self.definitions, self.expression)
+            for node in ast.walk(ast.parse(text))
+            if isinstance(node, ast.Name)
+        }
+        return sorted(names.intersection(HELPERS))
 
 
-def _any(parts: Sequence[str]) -> str:
-    return " or ".join(parts) or "False"
+def event_code(condition: AnyOf, labels: Labels) -> EventCode:
+    """Return an event as Python."""
+    names = OutputNames(labels)
+    expression = condition.python(names)
+    known = set(labels.values())
+    return EventCode(
+        expression,
+        "\n\n".join(names.defined) if expression else "",
+        may_raise=any(label.startswith("raises ") for label in known),
+        from_arrays=all(label in (placeholder("number"), "None") or _ARRAY.fullmatch(label) for label in known),
+    )
 
 
-def _names(labels: Labels) -> Labels:
-    """What structures are called; nothing where that is cut, or would be the name of several."""
-    texts = {code: plain(label) for code, label in labels.items()}
-    uses = Counter(texts.values())
-    return {code: text if uses[text] == 1 and CUT not in labels[code] else "" for code, text in texts.items()}
+class OutputNames:
+    """Python expressions for the parts of an output that has one of these structures."""
+
+    def __init__(self, labels: Labels) -> None:
+        self.labels = labels
+        self.defined: list[str] = []
+
+    @cached_property
+    def _tests(self) -> dict[int, str]:
+        return _plain_tests(self.labels)
+
+    @cached_property
+    def _places(self) -> list[str]:
+        return _places(next(iter(self.labels.values()))) if len(self.labels) == 1 else []
+
+    @cached_property
+    def _texts(self) -> dict[int, str]:
+        """Structures as text, without those whose text is cut or shared."""
+        texts = {code: plain(label) for code, label in self.labels.items()}
+        uses = Counter(texts.values())
+        return {code: text for code, text in texts.items() if uses[text] == 1 and CUT not in self.labels[code]}
+
+    def define(self, code: str) -> None:
+        """Note code that an expression needs before it."""
+        if code not in self.defined:
+            self.defined.append(code)
+
+    def structure(self, code: int) -> str:
+        """Return a test of the structure."""
+        if code in self._tests:
+            return self._tests[code]
+        text = self._texts.get(code)
+        return f"structure(output) == {text!r}" if text else f"code(output) == {hexadecimal(code)!r}"
+
+    def other_structure(self, codes: Sequence[int]) -> str:
+        """Return a test that the structure is none of these."""
+        if self._tests.keys() >= set(codes):
+            return f"not ({' or '.join(f'({self._tests[code]})' for code in codes) or 'False'})"
+        return f"code(output) not in {list(map(hexadecimal, codes))!r}"
+
+    def number(self, index: int) -> str:
+        """Return one number of the output: the output itself if it is nothing else."""
+        if (
+            self._tests
+            and index == 0
+            and all(label in _SINGLE for label in self.labels.values() if _NUMBER_PLACE.search(label))
+        ):
+            return "output"
+        if set(self.labels.values()) <= _SINGLE:
+            return "output"
+        return f"output{self._places[index]}" if index < len(self._places) else f"number(output, {index})"
+
+    def record(self, key: int, text: str) -> str:
+        """Return a test that the output is the one with this key; empty if it cannot be written down."""
+        if key in self._tests:  # an output without numbers has the code of its structure as its key
+            return self._tests[key]
+        found = _literal(text, key)
+        if found is None:
+            return ""
+        literal, name, leaves = found
+        plainly = len(self.labels) == 1 or bool(self._tests)
+        if plainly and (name in NUMBERS or literal.startswith(("(", "{"))):
+            return f"output == {literal}"
+        if plainly and literal.startswith("array("):
+            return f"np.array_equal(output, {literal.removeprefix('array(').removesuffix(')')})"
+        structure = f"structure(output) == {name!r}"
+        if len(self.labels) == 1:
+            return f"numbers(output) == {leaves!r}"
+        return f"{structure} and numbers(output) == {leaves!r}" if leaves else structure
+
+    def kind(self, key: int, text: str) -> str:
+        """Return the type of a number, if numbers came in several types."""
+        if sum(digest(label) in self.labels for label in _SINGLE) < 2:
+            return ""
+        found = _literal(text, key)
+        return f" ({found[1]})" if found is not None and found[1] in NUMBERS else ""
 
 
-def _has_structure(code: Any, names: Labels) -> str:
-    name = names.get(int(code))
-    return f"structure(output) == {name!r}" if name else f"code(output) == '{code:016x}'"
+def _plain_tests(labels: Labels) -> dict[int, str]:
+    """Return a test in plain Python for every structure; none if that does not distinguish all of them."""
+    tests = {code: _plain_test(label) for code, label in labels.items()}
+    return tests if all(tests.values()) and len(set(tests.values())) == len(tests) else {}
 
 
-def _is_unknown(codes: NDArray[Any], cells: Mask) -> list[str]:
-    return [f"code(output) not in {[f'{code:016x}' for code in codes]!r}"] if cells[-1] else []
+def _plain_test(label: str) -> str:
+    """Return a test for a structure, empty if plain Python has no short one."""
+    if label == "None":
+        return "output is None"
+    if label in _SINGLE:
+        return "isinstance(output, (int, float, np.number, np.bool_, np.ndarray))"
+    if label.startswith("raises "):  # "raises package.Error: message"
+        return f"type(output).__name__ == {label.removeprefix('raises ').partition(':')[0].rpartition('.')[2]!r}"
+    value = _evaluated(_NUMBER_PLACE.sub("0", _without_order(label)))
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return f"hasattr(output, 'keys') and sorted(output.keys()) == {sorted(value)!r}"
+    return f"output == {value!r}" if isinstance(value, str | bytes) and repr(value) == label else ""
 
 
-def _single_number(names: Labels) -> str:
-    """What to compare where there is one number: the output itself if it is nothing else."""
-    return "output" if set(names.values()) <= set(NUMBERS) else "number(output, 0)"
+def _places(label: str) -> list[str]:
+    """Return where the numbers of a structure are, as ``[2]`` or ``['mean']``; empty if plain Python cannot reach them all."""
+    array = _ARRAY.fullmatch(label)
+    if array is not None:
+        shape = [int(size) for size in array[1].split(",") if size.strip()]
+        return ["".join(f"[{place}]" for place in places) for places in itertools.product(*map(range, shape))]
+    label = _without_order(label)
+    try:
+        body = ast.parse(_NUMBER_PLACE.sub("NUMBER", label), mode="eval").body
+        return list(_paths(body, "")) if not any(mark in _NUMBER_PLACE.sub("", label) for mark in MARKS) else []
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return []
 
 
-def _of_values(view: ValueView, cells: Mask, names: Labels) -> str:
-    parts: list[str] = []
-    offset = 0
-    for code, line in zip(view.codes.keys, view.lines, strict=True):
-        width = 1 if line is None else line.cells
-        chosen = cells[offset : offset + width]
-        offset += width
-        if not chosen.any():
-            continue
-        if line is None or chosen.all():
-            parts.append(_has_structure(code, names))
-        elif len(view.lines) == 1:
-            # A masked number is not unequal to itself.
-            parts.append(_of_line(line, chosen, "number(output, 0)" if chosen[-1] else _single_number(names)))
-        else:
-            parts.append(f"{_has_structure(code, names)} and ({_of_line(line, chosen, 'number(output, 0)')})")
-    return _any(parts + _is_unknown(view.codes.keys, cells))
+def _without_order(label: str) -> str:
+    """Return the structure of a mapping without the order of its entries; its numbers are in the order of the keys."""
+    head, order, _ = label.partition("} in the order ")
+    return f"{head}}}" if order and label.startswith("{") else label
 
 
-def _of_line(line: Line, cells: Mask, name: str) -> str:
-    """The conditions of a line as Python."""
-    parts = []
-    for part in line.describe(cells, name):
-        if part.endswith("is NaN"):
-            parts.append(f"{name} != {name}")
-        elif part.endswith("is a number"):
-            parts.append(f"{name} == {name}")
-        else:
-            outside = part.split(name)
-            parts.append(name.join(_INFINITY.sub(r"float('\1inf')", piece) for piece in outside))
-    return _any(parts)
-
-
-def _of_records(view: RecordView, cells: Mask, *, several: bool) -> str:
-    parts, digests = [], []
-    keys = view.table.keys[cells[:-1] == (not cells[-1])].tolist()
-    for key in keys:
-        part = _is_record(view.texts.get(key, ""), key, several=several) if len(keys) <= MOST_SPELLED else ""
-        if part:
-            parts.append(part)
-        else:
-            digests.append(f"{key:016x}")
-    joined = _any([*parts, f"record(output) in {digests!r}"] if digests else parts)
-    return f"not ({joined})" if cells[-1] else joined
-
-
-def _is_record(text: str, key: int, *, several: bool) -> str:
-    """That the output is the one with this key, where it can be written down; ``several`` structures were seen."""
-    found = _literal(text, key)
-    if found is None:
-        return ""
-    text, name, leaves = found
-    if not several:
-        return f"output == {text}" if name in NUMBERS else f"numbers(output) == {leaves!r}"
-    structure = f"structure(output) == {name!r}"
-    return f"{structure} and numbers(output) == {leaves!r}" if leaves else structure
+def _paths(node: ast.expr, path: str) -> Iterator[str]:
+    match node:
+        case ast.Name(id="NUMBER"):
+            yield path
+        case ast.Tuple(elts=items):
+            for place, item in enumerate(items):
+                yield from _paths(item, f"{path}[{place}]")
+        case ast.Dict(keys=keys, values=values):
+            for key, value in zip(keys, values, strict=True):
+                yield from _paths(value, f"{path}[{ast.literal_eval(key)!r}]" if key is not None else path)
+        case ast.Constant():
+            return
+        case _:  # a list may have been an iterator, which cannot be indexed
+            raise ValueError(ast.dump(node))
 
 
 def _literal(text: str, key: int) -> tuple[str, str, list[float]] | None:
-    """Literal, structure and numbers of an output known by its text; the key tells whether they are right."""
+    """Return the literal, structure and numbers of an output from its text; None unless they give its key."""
     text = text.removeprefix("output == ")
-    try:
-        value = ast.literal_eval(text.removeprefix("array(").removesuffix(")") if text.startswith("array(") else text)
-        for candidate in (value, np.array(value)):
-            label, leaves = read(candidate)
-            if int(record_keys(encode([candidate]))[0]) == key and all(map(math.isfinite, leaves)):
-                return text, plain(label), leaves
-    except (ValueError, SyntaxError, MemoryError, RecursionError):
-        pass
+    value = _evaluated(text.removeprefix("array(").removesuffix(")") if text.startswith("array(") else text)
+    if value is _NOTHING:
+        return None
+    for candidate in (value, np.array(value)):
+        label, leaves = read(candidate)
+        if int(record_keys(encode([candidate]))[0]) == key and all(map(math.isfinite, leaves)):
+            return text, plain(label), leaves
     return None
 
 
-def told_apart(view: RecordView, labels: Labels) -> RecordView:
-    """The same view with texts that say which type a number has, where numbers came in several."""
-    if sum(digest(placeholder(kind)) in labels for kind in NUMBERS) < 2:
-        return view
-    found = {key: _literal(text, key) for key, text in view.texts.items()}
-    kinds = {key: f" ({literal[1]})" for key, literal in found.items() if literal is not None and literal[1] in NUMBERS}
-    return replace(view, texts={key: text + kinds.get(key, "") for key, text in view.texts.items()})
+_NOTHING = object()
 
 
-def _linear(score: Linear) -> str:
-    """As the engine scores, in the same order, so that sums agree to the last bit."""
-    weights = dict(zip(score.index, score.weights.tolist(), strict=True))
-    return "\n".join(
-        [
-            f"WEIGHTS = {weights!r}",
-            "",
-            "",
-            "def score(output):",
-            "    values = [min(max(x, -1e150), 1e150) if x == x else 0.0 for x in numbers(output)]",
-            f"    total = {-score.offset!r}",
-            "    for place, weight in WEIGHTS.items():",
-            "        total += values[place] * weight if place < len(values) else 0.0",
-            "    return total",
-            "",
-        ]
-    )
-
-
-def _naive_bayes(score: NaiveBayes) -> str:
-    tables = {place: _steps(lookup) for place, lookup in zip(score.index, score.columns, strict=True)}
-    *ratios, other = score.code_ratio.tolist()
-    codes = dict(zip([f"{code:016x}" for code in score.codes.keys], ratios, strict=True))
-    difference = "    values = [b - a for a, b in zip([0.0, *values], values)]"
-    return "\n".join(
-        [
-            "import bisect",
-            "",
-            "# By coordinate: where bins begin and how many there are to a unit, the bins at which heights change, the heights,",
-            "# heights of exact values, and of NaN.",
-            f"TABLES = {tables!r}",
-            f"STRUCTURES = {codes!r}",
-            "",
-            "",
-            "def score(output):",
-            "    values = numbers(output)",
-            *([difference] if score.differences else []),
-            f"    total = STRUCTURES.get(code(output), {other!r})",
-            "    for place, (low, per_unit, changes, heights, exact, at_nan) in TABLES.items():",
-            "        x = values[place] if place < len(values) else float('nan')",
-            f"        bin = 0 if x != x else int(min(max((x - low) * per_unit, 0.0), {BINS - 1}))",
-            "        total += at_nan if x != x else exact.get(x, heights[bisect.bisect_right(changes, bin)])",
-            "    return total",
-            "",
-        ]
-    )
-
-
-def _steps(lookup: Lookup) -> tuple[float, float, list[int], list[float], dict[float, float], float]:
-    """A lookup with equal neighbours joined."""
-    table = lookup.heights[:BINS]
-    changes = np.flatnonzero(np.diff(table)) + 1
-    heights = table[np.concatenate(([0], changes))]
-    exact = dict(zip(lookup.atoms, lookup.heights[BINS:].tolist(), strict=False))
-    return lookup.low, lookup.inverse_width, changes.tolist(), heights.tolist(), exact, lookup.at_nan
-
-
-def _bits(view: BitsView, cells: Mask) -> str:
-    grid = cells.reshape(view.bits.cells, view.cuts.size + 1)
-    table = [(view.bits.keys[column[:-1] != column[-1]].tolist(), bool(column[-1])) for column in grid.T]
-    return "\n".join(
-        [
-            "import bisect",
-            "",
-            "from dpaudit.engine.views.float_bits import lowest_bit",
-            "",
-            f"CUTS = {view.cuts.tolist()!r}",
-            "# By the bin of the value: exponents of the lowest set bit, and whether it is all but these.",
-            f"BITS = {table!r}",
-            "",
-            "",
-            "def has_bits(x):",
-            "    listed, others = BITS[bisect.bisect_right(CUTS, x)]",
-            "    return (int(lowest_bit(np.array([x]))[0]) in listed) != others",
-            "",
-        ]
-    )
+def _evaluated(text: str) -> object:
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return _NOTHING

@@ -1,17 +1,24 @@
-"""The program at the end of a violation: it repeats the measurement and prints it."""
+"""The script of a witness: a program that repeats the measurement and prints it.
+
+It calls the user's function with numpy alone if that is possible; otherwise it imports ``dpaudit.replay``, and nothing else of
+this package.
+"""
 
 from __future__ import annotations
 
 import importlib
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dpaudit import claims
 from dpaudit.claims import Claim
-from dpaudit.mechanism import Batched, Fresh, Named, PerRelease, Plain
+from dpaudit.engine.witness.python_code import EventCode
+from dpaudit.mechanism import Batched, Fresh, Mechanism, Named, PerRelease, Plain
 from dpaudit.result.model import Witness
 
 PLACEHOLDER = "PLACEHOLDER"
+WRAPPERS = ("batched", "fresh", "per_release")
 CLAIMS = ("PureDP", "ApproxDP", "GaussianDP", "ZeroConcentratedDP", "RenyiDP")
 
 TEMPLATE = '''"""Repeats a measurement of dpaudit: {claim}.
@@ -19,27 +26,23 @@ TEMPLATE = '''"""Repeats a measurement of dpaudit: {claim}.
 Event: {event}
 """
 
-import math
-
-import numpy as np
-
-from dpaudit.engine.encoding.batch import code, number, numbers, record, structure
-from dpaudit.engine.sampling.blocks import Sampler
-from dpaudit.mechanism import as_mechanism
 {imports}
-mechanism = as_mechanism({mechanism})
+
+mechanism = {mechanism}
 data = {data}
 neighbour = {neighbour}
 
 {definitions}
-
 def event(output):
     return {expression}
 
 
+def outputs(data, trials, seed):
+{drawing}
+
+
 def count(data, trials, seed):
-    outputs = Sampler(mechanism, one_by_one={one_by_one}).draw(data, trials, np.random.SeedSequence(seed))
-    return sum(bool(event(output)) for output in outputs)
+    return sum(bool(event(output)) for output in outputs(data, trials, seed))
 
 
 trials = {trials}
@@ -53,49 +56,147 @@ else:
     ratio = math.inf if on_neighbour == 0 else math.log(max(on_data, 1e-300) / on_neighbour)
 print(f"log-ratio {{ratio:.4f}}; the claim is {claim}")
 '''
+PLACEHOLDER_FUNCTION = """
+
+def placeholder(what):
+    raise SystemExit(f"Fill in {what} where this script says placeholder.")
+"""
 
 
-def script(witness: Witness, claim: Claim, definitions: str, origin: Any, *, one_by_one: bool) -> Witness:
-    """Return the witness with its script; what cannot be written down is a marked placeholder that says so."""
-    imports, expression = importable(origin)
-    missing: list[str] = []
-    if not expression:
-        missing.append(unwritten(origin))
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A mechanism as source: import lines, and an expression that gives it again; both empty if there is none."""
+
+    imports: tuple[str, ...] = ()
+    expression: str = ""
+    replayed: tuple[str, ...] = ()  # names of ``dpaudit.replay`` in the expression
+
+    @property
+    def public(self) -> str:
+        """The expression with the public names of the wrappers, such as ``dpaudit.batched(f)``."""
+        wrapper = self.expression.partition("(")[0]
+        return f"dpaudit.{self.expression}" if wrapper in WRAPPERS else self.expression
+
+
+def script(witness: Witness, claim: Claim, code: EventCode, origin: Any, *, one_by_one: bool, secret: bool) -> Witness:
+    """Return the witness with its script, in which a marked placeholder stands for everything without a source form.
+
+    Parameters
+    ----------
+    witness : Witness
+        Pair, event and counts.
+    claim : Claim
+        The claim that the event refutes.
+    code : EventCode
+        The event as Python.
+    origin : object
+        The mechanism as the user gave it.
+    one_by_one : bool
+        The measurement made a call for every output.
+    secret : bool
+        The data are Pufferfish secrets, from which data are drawn for every output.
+    """
+    call = None if code.helpers or secret else _calls(origin, code, one_by_one=one_by_one)
+    written = write(origin)
+    modules, helpers = ["math"], code.helpers
+    if call is not None:
+        written, drawing = write(_unwrapped(origin)), call
+        modules += ["random"] if "random.seed" in drawing else []
+        helpers = [*written.replayed]
+    else:
+        drawing = f"    return draw(mechanism, data, trials, seed, one_by_one={one_by_one})"
+        helpers = sorted({"draw", *helpers, *written.replayed})
+    missing = [] if written.expression else [unwritten(origin)]
     if not witness.literal:
         missing.append("the data have no literal form: rebuild them here")
     if not witness.event_code:
         missing.append("the event has no short form: write a test of one output here")
-    note = "".join(f"# {PLACEHOLDER}: {text}\n" for text in missing)
-    if missing:
-        note += (
-            '\n\ndef placeholder(what):\n    raise SystemExit(f"Fill in {what} where this script says placeholder.")\n'
-        )
     text = TEMPLATE.format(
         claim=repr(claim),
         event=witness.event.replace("\\", "\\\\").replace('"', "'"),
-        imports=("import pandas as pd\n" if "pd." in witness.data + witness.neighbour else "") + imports + "\n" + note,
-        mechanism=expression or f"placeholder({f'the mechanism {full_name(origin)}'!r})",
+        imports=import_block(modules, witness.data + witness.neighbour, helpers, written.imports, missing),
+        mechanism=written.expression or f"placeholder({f'the mechanism {full_name(origin)}'!r})",
         data=witness.data if witness.literal else f"placeholder('the data')  # {_one_line(witness.data)}",
         neighbour=witness.neighbour
         if witness.literal
         else f"placeholder('the data')  # {_one_line(witness.neighbour)}",
-        definitions=definitions,
+        definitions=f"\n{code.definitions}\n" if code.definitions else "",
         expression=witness.event_code or "placeholder('the event')",
-        one_by_one=one_by_one or "raises " in witness.event,
+        drawing=drawing,
         trials=witness.on_data.trials,
         seed=witness.seed,
     )
     return replace(witness, script_text=text)
 
 
+def import_block(
+    modules: Sequence[str], sources: str, replayed: Sequence[str], lines: Sequence[str], missing: Sequence[str]
+) -> str:
+    """Return the imports of a script, and its placeholders.
+
+    Parameters
+    ----------
+    modules : sequence of str
+        Modules of the standard library.
+    sources : str
+        Source of the data; pandas is imported if it is needed there.
+    replayed : sequence of str
+        Names of ``dpaudit.replay``, the only module of this package that a script may import.
+    lines : sequence of str
+        Imports of the mechanism.
+    missing : sequence of str
+        Notes on what has to be filled in.
+    """
+    blocks = [
+        "\n".join(f"import {name}" for name in modules),
+        "import numpy as np" + ("\nimport pandas as pd" if "pd." in sources else ""),
+        "\n".join([*([f"from dpaudit.replay import {', '.join(replayed)}"] if replayed else []), *lines]),
+        "".join(f"# {PLACEHOLDER}: {text}\n" for text in missing) + (PLACEHOLDER_FUNCTION if missing else ""),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _unwrapped(origin: Any) -> Any:
+    return origin.__wrapped__ if isinstance(origin, Batched | PerRelease | Plain) else origin
+
+
+def _calls(origin: Any, code: EventCode, *, one_by_one: bool) -> str | None:
+    """Return the body of a function that calls the mechanism with numpy alone; None if that needs ``dpaudit.replay``."""
+    match origin:
+        case Named() | str() | Fresh():
+            return None
+        case PerRelease():
+            setup, call = ["rng = np.random.default_rng(seed)"], "mechanism(data, rng)"
+        case Batched():
+            setup, call = [], "mechanism(data, {size}, {rng})"
+        case Mechanism() if not isinstance(origin, Plain):
+            setup, call = [], "mechanism.sample(data, {size}, {rng})"
+        case _:
+            setup, call = ["random.seed(seed)", "np.random.seed(seed % 2**32)"], "mechanism(data)"
+    if "{size}" in call:
+        call = f"np.asanyarray({call})" if code.from_arrays else call
+        if not (one_by_one or code.may_raise):
+            return f"    return {call.format(size='trials', rng='np.random.default_rng(seed)')}"
+        setup, call = ["rng = np.random.default_rng(seed)"], call.format(size=1, rng="rng") + "[0]"
+    if code.may_raise:
+        loop = ["try:", f"    output = {call}", "except Exception as error:", "    output = error", "yield output"]
+    elif one_by_one:
+        outside = "continue  # an exception is an output outside this event"
+        loop = ["try:", f"    output = {call}", "except Exception:", f"    {outside}", "yield output"]
+    else:
+        loop = [f"yield {call}"]
+    loop = [f"    {line}" for line in loop]
+    return "\n".join(f"    {line}" for line in [*setup, "for _ in range(trials):", *loop])
+
+
 def full_name(origin: Any) -> str:
-    """What a mechanism that cannot be written down is called, in one line: its own name, or that of its class."""
+    """Return the name of a mechanism without a source form, in one line: its own, or that of its class."""
     named = _function_or_class(origin)
     return _one_line(f"{getattr(named, '__module__', None)}.{named.__qualname__}")
 
 
 def unwritten(origin: Any) -> str:
-    """Why a mechanism cannot be written down, and what to do about it."""
+    """Return why a mechanism has no source form, and what to do about it."""
     named = _function_or_class(origin)
     if isinstance(named, type) and named.__module__ != "__main__" and _found(named.__module__, named.__qualname__):
         return (
@@ -114,32 +215,33 @@ def _one_line(text: str) -> str:
     return text.replace("\n", " ")
 
 
-def importable(origin: Any) -> tuple[str, str]:
-    """Import lines and an expression that gives the mechanism again; ``("", "")`` where there are none."""
+def write(origin: Any) -> Written:
+    """Return a mechanism as source, if it can be imported by name or its repr makes it again."""
     if isinstance(origin, Named):
-        return "", repr(origin.name)
+        return Written(expression=repr(origin.name))
     if isinstance(origin, str):
-        return "", repr(origin)
+        return Written(expression=repr(origin))
     if isinstance(origin, Batched | PerRelease | Fresh | Plain):
-        wrapper = {Batched: "dpaudit.batched", PerRelease: "dpaudit.per_release", Fresh: "dpaudit.fresh", Plain: ""}
-        lines, name = importable(origin.__wrapped__)
-        return (f"import dpaudit\n{lines}", f"{wrapper[type(origin)]}({name})") if name else ("", "")
+        wrapper = {Batched: "batched", PerRelease: "per_release", Fresh: "fresh", Plain: ""}[type(origin)]
+        inner = write(origin.__wrapped__)
+        if not inner.expression or not wrapper:
+            return inner
+        return replace(inner, expression=f"{wrapper}({inner.expression})", replayed=(wrapper, *inner.replayed))
     name = getattr(origin, "__qualname__", "")
     module = getattr(origin, "__module__", "") or ""
     if name and module != "__main__" and "<" not in name and _found(module, name) is origin:
-        return f"from {module} import {name.partition('.')[0]}", name
+        return Written((f"from {module} import {name.partition('.')[0]}",), name)
     kind = type(origin)
     if kind.__module__ not in ("__main__", "builtins") and _found(kind.__module__, kind.__qualname__) is kind:
         text = repr(origin)
         try:
             names = {"Relation": claims.Relation, **{name: getattr(claims, name) for name in CLAIMS}}
             if eval(text, {"__builtins__": {}}, {kind.__name__: kind, **names}) == origin:
-                used = [name for name in names if name in text]
-                line = f"from dpaudit import {', '.join(used)}\n" if used else ""
-                return f"{line}from {kind.__module__} import {kind.__name__}", text
+                used = tuple(name for name in names if name in text)
+                return Written((f"from {kind.__module__} import {kind.__name__}",), text, used)
         except Exception:
-            return "", ""
-    return "", ""
+            return Written()
+    return Written()
 
 
 def _found(module: str, qualified: str) -> Any:

@@ -1,4 +1,4 @@
-"""From the pair that refuted the claim to the smallest one that still does, and to an event that a person can check.
+"""Shrink the pair that refuted the claim to the smallest one that still does, and find an event that a person can check.
 
 Shrinking never changes the verdict. Hypothesis walks towards smaller pairs; its predicate, a short audit of one pair, is
 memoised by the pair, so that it is deterministic whatever the mechanism does. The pair it ends at is confirmed outside
@@ -38,29 +38,46 @@ from dpaudit.engine.sampling.blocks import (
     TimedOut,
     check_containers,
     run_task,
-    seed_child,
 )
+from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.engine.search.campaign import Campaign, Candidate
 from dpaudit.engine.search.rounds import Budget, settle_rounds
 from dpaudit.engine.views.learner import Builder, Learner
 from dpaudit.engine.witness.event import Event, observed_epsilon, simplest
 from dpaudit.engine.witness.picture import leading, summary
-from dpaudit.engine.witness.script import importable, script
+from dpaudit.engine.witness.script import script, write
 from dpaudit.errors import DPAuditError
-from dpaudit.neighbours import Pair
+from dpaudit.neighbours import Pair, Secret
 from dpaudit.result.model import Frequency, Witness
 
-SHRINKING_ALPHA = 1e-3  # of one look at one pair while shrinking; the confirmation is what counts
-EXAMPLES = 60
-MOST_LOOKS = 200
-FEWEST_SAMPLES = 2_000
-CONFIRMING = 6  # times what the audit spent on the pair it found
-SHRINK_NUMBER, CONFIRM_NUMBER, MEASURE_NUMBER = 2_000_000, 3_000_000, 4_000_000  # names of their seeds
-LARGEST_MEASUREMENT = 100_000
-CONFIDENCE = 0.99
-FEWEST_TO_LOOK_AT = 50
-MOST_ALONE = 20_000  # samples of one look, where a mechanism made for many outputs at once is called for each
-MOST_TO_CHOOSE_ON = 8192
+
+@dataclass(frozen=True, slots=True)
+class ShrinkLimits:
+    """Limits of the search for a small witness, in samples unless said otherwise."""
+
+    alpha: float = 1e-3
+    """Error probability of one short audit while shrinking. The confirmation that follows has the alpha of the audit."""
+    examples: int = 60
+    """Pairs that Hypothesis generates before it shrinks."""
+    most_audits: int = 200
+    """Short audits while shrinking."""
+    fewest: int = 2_000
+    """The smallest budget of a short audit."""
+    confirming_factor: int = 6
+    """The confirmation may take this multiple of what the audit spent on the pair that it found."""
+    largest_measurement: int = 100_000
+    """The event is counted on at most so many outputs of each side."""
+    confidence: float = 0.99
+    """Confidence level of the intervals for the counted frequencies, a probability."""
+    fewest_to_choose_on: int = 50
+    """Without a violation, an event is chosen only from at least so many outputs of each side."""
+    most_one_by_one: int = 20_000
+    """Budget of a short audit that calls a mechanism made for many outputs once for each."""
+    most_to_choose_on: int = 8192
+    """Without a violation, an event is chosen from at most so many outputs of each side."""
+
+
+SHRINK = ShrinkLimits()
 
 
 @dataclass
@@ -83,7 +100,7 @@ class Looker:
         return self.request.entropy
 
     def alone(self, pair: Pair) -> bool:
-        """Whether a call for several outputs on this pair gave none that may be counted."""
+        """Return whether a call for several outputs on this pair gave none that may be counted."""
         return _unordered(pair) in self._alone
 
     def audit_alone(self, pair: Pair) -> None:
@@ -114,7 +131,7 @@ class Looker:
         sampler, batches = self.sampler_for(pair), []
         for side, data in enumerate(pair):
             # A second draw from the seeds of one that raised would know that they make it raise.
-            seed = seed_child(self.entropy, MEASURE_NUMBER, 0, int(self.alone(pair)), side)
+            seed = seed_child(self.entropy, SeedKey.MEASURE, 0, int(self.alone(pair)), side)
             self.drawn += trials
             try:
                 outputs = sampler.draw(data, trials, seed, self.deadline)
@@ -193,12 +210,14 @@ def find_witness(looker: Looker, found: Pair, learner: Learner, *, spent: int) -
         same = small is None or fingerprint(tuple(small)) == fingerprint(tuple(found))
         request.emit(Confirming())
         attempts = [found] if small is None or same else [small, found]
-        confirmed = _confirm(looker, attempts, max(CONFIRMING * spent, FEWEST_SAMPLES), request.options.alpha)
+        confirmed = _confirm(
+            looker, attempts, max(SHRINK.confirming_factor * spent, SHRINK.fewest), request.options.alpha
+        )
         pair, learner = confirmed or (found, learner)
         event = simplest(learner.kept(), learner.views, looker.points, learner.labels)
         if event is None:
             return None, {}
-        measured = measure(looker, pair, event, min(max(spent // 2, 1000), LARGEST_MEASUREMENT))
+        measured = measure(looker, pair, event, min(max(spent // 2, 1000), SHRINK.largest_measurement))
         return _as_witness(looker, measured, confirmed is not None, pair is not found), measured.outputs
     except (TimedOut, DPAuditError, OutOfTime):
         return None, {}  # the verdict stands without a witness
@@ -215,11 +234,11 @@ def _shrink(looker: Looker, found: Pair, spent: int) -> Pair | None:
         if key not in known:
             left = budget - looker.drawn
             late = looker.deadline is not None and time.monotonic() > looker.deadline
-            if looker.looks >= MOST_LOOKS or left < FEWEST_SAMPLES or late or hung:
+            if looker.looks >= SHRINK.most_audits or left < SHRINK.fewest or late or hung:
                 return False
             looker.request.emit(Shrinking(looker.looks))
             try:
-                known[key] = look(pair, min(max(2 * spent, FEWEST_SAMPLES), left))
+                known[key] = look(pair, min(max(2 * spent, SHRINK.fewest), left))
             except (DPAuditError, OutOfTime):  # Hypothesis would take it for the failure it is to shrink
                 known[key] = False
             except TimedOut:  # smaller pairs may be as slow
@@ -227,15 +246,17 @@ def _shrink(looker: Looker, found: Pair, spent: int) -> Pair | None:
         return known[key]
 
     def look(pair: Pair, allowed: int) -> bool:
-        allowed = min(allowed, MOST_ALONE) if looker.alone(pair) else allowed
-        threshold = math.log(1.0 / SHRINKING_ALPHA)
+        allowed = min(allowed, SHRINK.most_one_by_one) if looker.alone(pair) else allowed
+        threshold = math.log(1.0 / SHRINK.alpha)
         try:
-            return looker.refutes(pair, log_threshold=threshold, samples=allowed, base=SHRINK_NUMBER) is not None
+            return looker.refutes(pair, log_threshold=threshold, samples=allowed, base=SeedKey.SHRINK) is not None
         except BatchRaised:
             return look(pair, allowed)
 
     with until(looker.deadline):
-        return smallest(looker.request.neighbours.strategy, violates, examples=EXAMPLES, seed=looker.entropy % 2**32)
+        return smallest(
+            looker.request.neighbours.strategy, violates, examples=SHRINK.examples, seed=looker.entropy % 2**32
+        )
 
 
 def _confirm(looker: Looker, pairs: Sequence[Pair], allowed: int, alpha: float) -> tuple[Pair, Learner] | None:
@@ -246,7 +267,7 @@ def _confirm(looker: Looker, pairs: Sequence[Pair], allowed: int, alpha: float) 
         number += 1
         threshold = math.log(number * (number + 1) / alpha)
         try:
-            learned = looker.refutes(pair, log_threshold=threshold, samples=allowed, base=CONFIRM_NUMBER)
+            learned = looker.refutes(pair, log_threshold=threshold, samples=allowed, base=SeedKey.CONFIRM)
         except BatchRaised:
             attempts.appendleft(pair)
             continue
@@ -281,15 +302,15 @@ def measure(looker: Looker, pair: Pair, event: Event, trials: int) -> Measured:
 
 
 def leading_event(pair: Pair, learner: Learner, points: Points) -> dict[str, Any]:
-    """For an audit that found nothing: the event that told the two sides apart best.
+    """For an audit that found nothing, return the event that differs most between the two sides.
 
     It is chosen in the first half of the outputs kept for learning, and counted on others, so nothing more is drawn.
     """
     sides = learner.kept()
     half, others = learner.halves()
-    if half.stop < FEWEST_TO_LOOK_AT:
+    if half.stop < SHRINK.fewest_to_choose_on:
         return {}
-    first = slice(min(half.stop, MOST_TO_CHOOSE_ON))
+    first = slice(min(half.stop, SHRINK.most_to_choose_on))
     event = simplest((sides[0].rows(first), sides[1].rows(first)), learner.views, points, learner.labels)
     if event is None:
         return {}
@@ -302,7 +323,7 @@ def leading_event(pair: Pair, learner: Learner, points: Points) -> dict[str, Any
 
 def _as_witness(looker: Looker, measured: Measured, confirmed: bool, shrunk: bool) -> Witness:
     origin = looker.request.mechanism
-    definitions, expression = measured.event.code()
+    code = measured.event.code()
     data_source, data_literal = literal(measured.pair.data)
     neighbour_source, neighbour_literal = literal(measured.pair.neighbour)
     delta = float(looker.points.delta.min())
@@ -311,23 +332,23 @@ def _as_witness(looker: Looker, measured: Measured, confirmed: bool, shrunk: boo
         neighbour=neighbour_source,
         literal=data_literal and neighbour_literal,
         event=str(measured.event),
-        event_code=expression,
+        event_code=code.expression,
         on_data=frequency(measured.counts[0], measured.trials),
         on_neighbour=frequency(measured.counts[1], measured.trials),
         observed_log_ratio=observed_epsilon(measured.counts[0], measured.counts[1], measured.trials, delta),
         confirmed=confirmed,
         shrunk=shrunk,
         seed=looker.entropy,
-        mechanism=importable(origin)[1],
+        mechanism=write(origin).public,
     )
-    return script(
-        witness, looker.request.claim, definitions, origin, one_by_one=looker.sampler_for(measured.pair).one_by_one
-    )
+    one_by_one = looker.sampler_for(measured.pair).one_by_one or "raises " in witness.event
+    secret = any(isinstance(data, Secret) for data in measured.pair)
+    return script(witness, looker.request.claim, code, origin, one_by_one=one_by_one, secret=secret)
 
 
 def frequency(count: int, trials: int) -> Frequency:
     """A count with its exact interval."""
-    low, high = clopper_pearson(count, trials, alpha=1.0 - CONFIDENCE)
+    low, high = clopper_pearson(count, trials, alpha=1.0 - SHRINK.confidence)
     return Frequency(count=count, trials=trials, low=low, high=high)
 
 

@@ -28,7 +28,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpaudit
-from dpaudit.engine.encoding import batch as script_names
+from dpaudit import replay
 from dpaudit.engine.encoding.batch import encode, record, record_keys, stack, structure
 from dpaudit.engine.encoding.remainders import numeric
 from dpaudit.engine.encoding.single_output import read
@@ -230,10 +230,10 @@ def event_on(sides: tuple[Any, Any]) -> Event:
 
 def said_by(event: Event, outputs: list[Any]) -> list[bool]:
     """What the script of a witness would count."""
-    definitions, expression = event.code()
-    names: dict[str, Any] = {name: getattr(script_names, name) for name in dir(script_names)}
-    exec(definitions, names)
-    compiled = compile(expression, "event", "eval")
+    code = event.code()
+    names: dict[str, Any] = {"np": np, **{name: getattr(replay, name) for name in code.helpers}}
+    exec(code.definitions, names)
+    compiled = compile(code.expression, "event", "eval")
     return [bool(eval(compiled, names, {"output": output})) for output in outputs]
 
 

@@ -21,7 +21,6 @@ from dpaudit.engine.sampling.blocks import (
     BLOCKS,
     BatchRaised,
     BlockPair,
-    BlockSeeds,
     OutOfTime,
     Sampler,
     Task,
@@ -29,10 +28,10 @@ from dpaudit.engine.sampling.blocks import (
     block_sizes,
     merge,
     run_task,
-    seed_child,
 )
 from dpaudit.engine.sampling.executor import TaskRunner
 from dpaudit.engine.sampling.rounds import run_round
+from dpaudit.engine.sampling.seeds import BlockSeeds, seed_child
 from dpaudit.engine.views.learner import Learner, Settled, build_views
 from dpaudit.mechanism import Raised, as_mechanism
 

@@ -22,7 +22,7 @@ from dpaudit.engine.timing.clock import Stopwatch, microseconds
 from dpaudit.engine.timing.duration_event import Duration, threshold_event
 from dpaudit.engine.timing.label_bets import LabelWealth, SettledBlock, label_gains, lower_bound
 from dpaudit.engine.timing.pairs import RECENT, counts_of, cuts_of, relative_to_recent
-from dpaudit.engine.timing.run import LIMITS, TimingRun
+from dpaudit.engine.timing.run import TIMING_LIMITATIONS, TimingRun
 from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.report.document import Document, Entry
 from dpaudit.result.model import StoppedBy
@@ -326,7 +326,7 @@ def test_a_violation_is_an_ordinary_result(tmp_path):
     assert result.channel is Channel.TIMING
     assert result.epsilon_lower >= 1.0
     assert not result.reproducible
-    assert LIMITS in result.messages
+    assert TIMING_LIMITATIONS in result.messages
     witness = result.witness
     assert "microseconds" in witness.event
     assert witness.on_data.trials + witness.on_neighbour.trials == result.samples_after

@@ -17,7 +17,7 @@ import dpaudit
 from dpaudit.engine.encoding.batch import encode
 from dpaudit.engine.encoding.sorted_counts import SortedSample
 from dpaudit.engine.views.learner import Learner, Settled, build_views
-from dpaudit.engine.views.partition import RASTER_BINS, KeyTable, Line, Raster, line_from
+from dpaudit.engine.views.partition import RASTER, KeyTable, Line, Raster, line_from
 from dpaudit.engine.views.scores import BINS as HEIGHTS
 from dpaudit.engine.views.scores import (
     GROUPS,
@@ -94,7 +94,7 @@ def test_the_cut_of_a_bin_is_the_smallest_float_in_it(edges: list[float], low: f
     raster, cuts = made
     assert (raster.place(cuts) >= raster.starts[1:]).all()
     assert (raster.place(np.nextafter(cuts, -np.inf)) < raster.starts[1:]).all()
-    assert ((raster.starts[1:] > 0) & (raster.starts < RASTER_BINS)[1:]).all()
+    assert ((raster.starts[1:] > 0) & (raster.starts < RASTER.bins)[1:]).all()
 
 
 def test_heights_are_the_log_ratios_of_the_groups_the_counts_support() -> None:

@@ -14,28 +14,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpaudit
-from dpaudit.engine.encoding.batch import FEWEST_COUNTED, encode, number, numbers, structure
+from dpaudit import replay
+from dpaudit.engine.encoding.batch import FEWEST_COUNTED, encode
 from dpaudit.engine.encoding.sorted_counts import SortedSample
 from dpaudit.engine.evidence.e_process import Points
-from dpaudit.engine.views.float_bits import (
+from dpaudit.engine.views.condition import LOWEST, Number
+from dpaudit.engine.views.float_bits import MOST_COLUMNS, BitsView, build_bit_views
+from dpaudit.engine.views.float_grid import (
     COARSE,
     DECIMAL,
-    MOST_COLUMNS,
     MOST_DECIMALS,
     MOST_DIGITS,
     NEGATIVE_ZERO,
     NO_BIT,
-    BitsView,
-    build_bit_views,
     is_grid,
-    lowest_bit,
+    lowest_bits,
 )
 from dpaudit.engine.views.learner import Learner, Settled, build_views
-from dpaudit.engine.views.partition import LOWEST, KeyTable, Line, line_from
+from dpaudit.engine.views.partition import KeyTable, Line, line_from
+from dpaudit.engine.views.scores import Coordinate
 from dpaudit.engine.views.view import Block
 from dpaudit.engine.witness.event import simplest
+from dpaudit.engine.witness.python_code import OutputNames
 from dpaudit.mechanism import Raised
 
+NO_NAMES = OutputNames({})
 Maker = Callable[[int, float, np.random.Generator], Any]
 
 
@@ -181,13 +184,13 @@ def test_events_read_as_they_count(make: Maker) -> None:
     assert len(str(event)) > 0
     outputs = make(200, 0.5, np.random.default_rng(5))
     inside = event.contains(encode(outputs)).tolist()
-    definitions, expression = event.code()
-    if expression:
-        names: dict[str, Any] = {"number": number, "numbers": numbers, "structure": structure}
-        exec(definitions, names)
-        compiled = compile(expression, "event", "eval")
+    code = event.code()
+    if code.expression:
+        names: dict[str, Any] = {"np": np, **{name: getattr(replay, name) for name in code.helpers}}
+        exec(code.definitions, names)
+        compiled = compile(code.expression, "event", "eval")
         said = [bool(eval(compiled, names, {"output": output})) for output in outputs]
-        assert said == inside, (str(event), expression)
+        assert said == inside, (str(event), code.expression)
 
 
 @by_maker
@@ -198,8 +201,8 @@ def test_every_cell_has_a_text(make: Maker) -> None:
         for cell in range(view.cells):
             chosen = np.zeros(view.cells, dtype=bool)
             chosen[cell] = True
-            assert isinstance(view.describe(chosen, labels), str)
-            assert isinstance(view.describe(~chosen, labels), str)
+            for cells in (chosen, ~chosen):
+                assert view.condition(cells, labels).text(OutputNames(labels))
 
 
 @given(
@@ -219,6 +222,10 @@ def test_lines_partition_the_floats(values: list[float], learned: list[float], r
     assert counts.tolist() == expected
 
 
+def said_of(line: Line, cells: Any) -> str:
+    return Number(Coordinate(0), line.intervals(cells), bool(cells[-1])).text(NO_NAMES)
+
+
 def test_special_values_have_cells_of_their_own() -> None:
     line = line_from(np.array([1.0, 1.0, 2.0, 3.0]), resolution=16)
     batch = np.sort(np.array([-math.inf, LOWEST, 1.0, np.nextafter(1.0, 2.0), -LOWEST, math.inf, math.nan]))
@@ -228,7 +235,7 @@ def test_special_values_have_cells_of_their_own() -> None:
     assert counts[atom] == 1
     chosen = np.zeros(line.cells, dtype=bool)
     chosen[atom] = True
-    assert line.describe(chosen) == ["output == 1.0"]
+    assert said_of(line, chosen) == "output == 1.0"
 
 
 @pytest.mark.parametrize(
@@ -246,7 +253,7 @@ def test_special_values_have_cells_of_their_own() -> None:
 )
 def test_lines_say_what_a_person_would(cells: list[int], text: list[str]) -> None:
     line = Line(np.array([LOWEST, 0.0, 1.0, math.inf]))
-    assert line.describe(np.array(cells, dtype=bool)) == text
+    assert said_of(line, np.array(cells, dtype=bool)) == " or ".join(text)
 
 
 def test_repeated_values_and_tables() -> None:
@@ -329,7 +336,7 @@ def test_new_repeats_get_cells_and_no_output_is_lost() -> None:
 def test_lowest_bits_against_fractions() -> None:
     rng = np.random.default_rng(8)
     values = np.concatenate([rng.normal(size=200), rng.normal(size=50) * 1e-310, [1.0, 0.75, 5e-324, -6.0, 2.0**1000]])
-    for value, bit in zip(values.tolist(), lowest_bit(values).tolist(), strict=True):
+    for value, bit in zip(values.tolist(), lowest_bits(values).tolist(), strict=True):
         numerator, denominator = value.as_integer_ratio()
         if len(Decimal(repr(value)).as_tuple().digits) > MOST_DIGITS or numerator == 1 or denominator <= 4:
             assert bit == (numerator & -numerator).bit_length() - denominator.bit_length()
@@ -339,7 +346,7 @@ def test_decimals_against_their_text() -> None:
     rng = np.random.default_rng(8)
     spread = 10.0 ** rng.uniform(-3, 3, size=200)  # at most four digits before the point
     values = np.stack([np.round(rng.normal(scale=spread), k) for k in range(1, 8)]).ravel()
-    for value, grid in zip(values.tolist(), lowest_bit(values).tolist(), strict=True):
+    for value, grid in zip(values.tolist(), lowest_bits(values).tolist(), strict=True):
         numerator, _ = abs(value).as_integer_ratio()
         if (numerator // max(numerator & -numerator, 1)).bit_length() <= COARSE:  # on a coarse dyadic grid, named first
             assert grid < DECIMAL
@@ -350,7 +357,7 @@ def test_decimals_against_their_text() -> None:
 def test_every_grid_has_a_number_and_no_other_number_is_one() -> None:
     rng = np.random.default_rng(3)
     values = np.concatenate([rng.integers(0, 2**63, size=10_000).view(np.float64), [0.0, -0.0, 5e-324, 2.0**1023]])
-    assert all(map(is_grid, lowest_bit(values).tolist()))
+    assert all(map(is_grid, lowest_bits(values).tolist()))
     exact = [*range(-1074, 1024), *(DECIMAL + k for k in range(1, MOST_DECIMALS + 1))]
     assert [grid for grid in range(-1200, 2100) if is_grid(grid)] == [NEGATIVE_ZERO, NO_BIT, *exact]
 
@@ -361,7 +368,7 @@ def test_the_text_says_which_grids_an_event_has() -> None:
 
     def said(*chosen: int, others: bool = False) -> str:
         cells = np.append(np.isin(grids, chosen), others)
-        return view.describe(cells, {}).removeprefix("(-inf <= output < inf and ").removesuffix(")")
+        return view.condition(cells, {}).text(NO_NAMES).removeprefix("(-inf <= output < inf and ").removesuffix(")")
 
     assert said(-54, -53) == "(lowest set bit <= 2^-53)"
     assert said(-54, 0) == "(lowest set bit in {2^-54, 2^0})"
@@ -370,7 +377,7 @@ def test_the_text_says_which_grids_an_event_has() -> None:
     assert said(-54, NEGATIVE_ZERO) == "(lowest set bit in {2^-54} or output is -0.0)"
     everything_else = said(*grids[:-1], others=True)  # also what was not seen while learning
     assert everything_else == "not (last decimal in {10^-3})"
-    assert BitsView(2, KeyTable(grids), np.array([]), "bits[2]").describe(np.arange(8) == 0, {}) == (
+    assert BitsView(2, KeyTable(grids), np.array([]), "bits[2]").condition(np.arange(8) == 0, {}).text(NO_NAMES) == (
         "(-inf <= output[2] < inf and (output[2] is -0.0))"
     )
 

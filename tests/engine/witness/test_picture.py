@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpaudit.engine.encoding.batch import encode, number
+from dpaudit import replay
+from dpaudit.engine.encoding.batch import encode
 from dpaudit.engine.evidence.e_process import Points
 from dpaudit.engine.views.float_bits import build_bit_views
 from dpaudit.engine.views.learner import build_views
@@ -113,10 +114,10 @@ def test_the_script_of_an_event_on_bits_is_the_event() -> None:
     rng = np.random.default_rng(7)
     event, _ = event_of("bits", rng.laplace(size=SIZE), 1.0 + rng.laplace(size=SIZE), build_bit_views)
     outputs = np.concatenate([rng.laplace(size=SIZE), [0.0, np.inf, -np.inf, np.nan, 1.0, 5e-324, 0.1]])
-    definitions, expression = event.code()
-    names: dict[str, Any] = {"np": np, "number": number}
-    exec(definitions, names)
-    found = [bool(eval(expression, {**names, "output": output})) for output in outputs.tolist()]
+    code = event.code()
+    assert code.helpers == ["lowest_bit"]
+    names: dict[str, Any] = {"np": np, "lowest_bit": replay.lowest_bit}
+    found = [bool(eval(code.expression, {**names, "output": output})) for output in outputs.tolist()]
     assert found == event.contains(encode(outputs)).tolist()
     assert 0 < sum(found) < len(found)
 

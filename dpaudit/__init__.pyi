@@ -1,0 +1,39 @@
+from dpaudit import accuracy as accuracy
+from dpaudit import anonymity as anonymity
+from dpaudit import exact as exact
+from dpaudit import neighbours as neighbours
+from dpaudit import replay as replay
+from dpaudit.claims import ApproxDP as ApproxDP
+from dpaudit.claims import Claim as Claim
+from dpaudit.claims import GaussianDP as GaussianDP
+from dpaudit.claims import PureDP as PureDP
+from dpaudit.claims import Relation as Relation
+from dpaudit.claims import RenyiDP as RenyiDP
+from dpaudit.claims import Verdict as Verdict
+from dpaudit.claims import ZeroConcentratedDP as ZeroConcentratedDP
+from dpaudit.diagnosis.staged import Diagnosis as Diagnosis
+from dpaudit.diagnosis.staged import diagnose as diagnose
+from dpaudit.engine.audit import Audit as Audit
+from dpaudit.engine.audit import assert_private as assert_private
+from dpaudit.engine.audit import audit as audit
+from dpaudit.engine.membership import audit_scores as audit_scores
+from dpaudit.engine.membership import one_run_bound as one_run_bound
+from dpaudit.errors import DPAuditError as DPAuditError
+from dpaudit.errors import Inconclusive as Inconclusive
+from dpaudit.errors import InvalidArgument as InvalidArgument
+from dpaudit.errors import MechanismError as MechanismError
+from dpaudit.errors import PrivacyViolation as PrivacyViolation
+from dpaudit.exact.verification import verify as verify
+from dpaudit.mechanism import Mechanism as Mechanism
+from dpaudit.mechanism import Raised as Raised
+from dpaudit.mechanism import batched as batched
+from dpaudit.mechanism import fresh as fresh
+from dpaudit.mechanism import per_release as per_release
+from dpaudit.result.model import Channel as Channel
+from dpaudit.result.model import Result as Result
+from dpaudit.result.model import Witness as Witness
+from dpaudit.sensitivity import check_sensitivity as check_sensitivity
+from dpaudit.sensitivity import estimate_sensitivity as estimate_sensitivity
+
+__version__: str
+__all__: list[str]

@@ -1,0 +1,76 @@
+"""Evaluate literal Python source without executing it; callers decide which calls are allowed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+Read = Callable[[ast.expr], Any]
+ReadCall = Callable[[ast.Call, Read], Any]
+
+
+class NotAllowed(ValueError):
+    """The source holds something that is neither a literal nor an allowed call."""
+
+
+def evaluate(text: str, read_call: ReadCall) -> Any:
+    """Return the value of an expression of literals, lists, tuples, sets, dicts, signs, ``inf``, ``nan`` and allowed calls.
+
+    Parameters
+    ----------
+    text : str
+        The source.
+    read_call : callable
+        Receives every call in the source, and a function that evaluates its arguments. It returns the value, or raises
+        :func:`not_allowed`.
+
+    Raises
+    ------
+    SyntaxError
+        The text is not an expression.
+    NotAllowed
+        The text holds anything else, which the message shows.
+
+    Examples
+    --------
+    >>> evaluate("[1, -inf, ('a', total(2, 3))]", lambda call, read: sum(map(read, call.args)))
+    [1, -inf, ('a', 5)]
+    """
+
+    def read(node: ast.expr) -> Any:
+        match node:
+            case ast.Constant(value=value):
+                return value
+            case ast.List(elts=items):
+                return [read(item) for item in items]
+            case ast.Tuple(elts=items):
+                return tuple(read(item) for item in items)
+            case ast.Set(elts=items):
+                return {read(item) for item in items}
+            case ast.Dict(keys=keys, values=values) if None not in keys:
+                return {read(key): read(value) for key, value in zip(keys, values, strict=True) if key is not None}
+            case ast.UnaryOp(op=ast.USub(), operand=operand):
+                return -_number(read(operand), node)
+            case ast.BinOp(
+                left=left, op=ast.Add() | ast.Sub() as sign, right=ast.Constant(value=complex() as imaginary)
+            ):
+                return _number(read(left), node) + (imaginary if isinstance(sign, ast.Add) else -imaginary)
+            case ast.Name(id="inf" | "nan" as name):
+                return float(name)
+            case ast.Call():
+                return read_call(node, read)
+        raise not_allowed(node)
+
+    return read(ast.parse(text.strip(), mode="eval").body)
+
+
+def not_allowed(node: ast.expr) -> NotAllowed:
+    """Return the error for a part of the source that is neither a literal nor an allowed call."""
+    return NotAllowed(f"{ast.unparse(node)!r} is not allowed")
+
+
+def _number(value: Any, node: ast.expr) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float | complex):
+        raise not_allowed(node)
+    return value

@@ -1,0 +1,74 @@
+"""The only functions of this package that the script of a witness imports: draw outputs as an audit does, and read them.
+
+A script whose event and mechanism need nothing but numpy imports nothing from here. The names keep their meaning from
+version to version (docs/stability.md), so that a script that was stored with a report still runs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from dpaudit.claims import ApproxDP, GaussianDP, PureDP, Relation, RenyiDP, ZeroConcentratedDP
+from dpaudit.engine.encoding.batch import code, number, numbers, record, structure
+from dpaudit.engine.sampling.blocks import Sampler
+from dpaudit.engine.timing.clock import microseconds
+from dpaudit.engine.views.float_grid import lowest_bits
+from dpaudit.mechanism import Outputs, as_mechanism, batched, fresh, per_release
+
+__all__ = [
+    "ApproxDP",
+    "GaussianDP",
+    "PureDP",
+    "Relation",
+    "RenyiDP",
+    "ZeroConcentratedDP",
+    "batched",
+    "code",
+    "draw",
+    "fresh",
+    "lowest_bit",
+    "microseconds",
+    "number",
+    "numbers",
+    "per_release",
+    "record",
+    "structure",
+]
+
+
+def draw(mechanism: Any, data: Any, trials: int, seed: int, *, one_by_one: bool = False) -> Outputs:
+    """Return independent outputs of a mechanism on one data set, in the form in which an audit reads them.
+
+    Parameters
+    ----------
+    mechanism : object
+        As for :func:`dpaudit.audit`: an object with ``sample``, a function of the data, or a name.
+    data : object
+        The data set.
+    trials : int
+        The number of outputs.
+    seed : int
+        The seed of their generator.
+    one_by_one : bool
+        Make a call for every output, so that an exception is the output of one release.
+
+    Examples
+    --------
+    >>> draw(batched(lambda data, size, rng: np.full(size, len(data))), [1, 2, 3], 2, seed=0).tolist()
+    [3, 3]
+    """
+    sampler = Sampler(as_mechanism(mechanism), one_by_one=one_by_one)
+    return sampler.draw(data, trials, np.random.SeedSequence(seed))
+
+
+def lowest_bit(x: float) -> int:
+    """Return the exponent of the lowest set bit of a float, or 2000 plus its number of decimals if these are few.
+
+    Zero, infinities and NaN give -1100, and minus zero gives -1101.
+
+    >>> lowest_bit(0.75), lowest_bit(0.1), lowest_bit(0.0), lowest_bit(-0.0)
+    (-2, 2001, -1100, -1101)
+    """
+    return int(lowest_bits(np.array([x], dtype=np.float64))[0])
