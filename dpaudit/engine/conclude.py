@@ -218,7 +218,12 @@ class Conclusion:
         return dependence(timeline, event.contains, rng)
 
     def _changes_later(self, accused: Candidate) -> bool:
-        """Return whether a mechanism whose releases were all equal gives another one if it is called often enough."""
+        """Return whether a mechanism whose releases were all equal gives another one if it is called often enough.
+
+        With a time limit, a call that is late by chance would look like another output, so nothing is drawn.
+        """
+        if self.sampler.timeout is not None:
+            return False
         single = replace(self.sampler, one_by_one=True)
         until = time.monotonic() + WATCHING.seconds
         deadline = min(until, self._witness_deadline() or until)

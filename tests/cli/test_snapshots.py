@@ -29,12 +29,12 @@ def test_violation(project: Any) -> None:
     assert (
         blanked(project.run("run")[1])
         == """\
-VIOLATION           bad: claimed PureDP(epsilon=1.0), shown epsilon > # (# samples, # s)
+VIOLATION           bad: claimed PureDP(epsilon=1.0), shown epsilon >= # (# samples, # s)
 
-VIOLATION  bad: claimed PureDP(epsilon=1.0), shown epsilon > # (# samples, # s)
+VIOLATION  bad: claimed PureDP(epsilon=1.0), shown epsilon >= # (# samples, # s)
 
 The claim is false, or an event of probability 1e-09 has happened. Claimed: PureDP(epsilon=1.0). Shown:
-epsilon > #.
+epsilon >= #.
 
 Pair:
   data:      [1]
@@ -64,7 +64,7 @@ def test_nothing_found(project: Any) -> None:
         blanked(project.run("run")[1])
         == """\
 NO_VIOLATION_FOUND  good: claimed PureDP(epsilon=1.0), shown epsilon >= # (# samples, # s)
-VIOLATION           other: claimed PureDP(epsilon=1.0), shown epsilon > # (# samples, # s) [as expected]
+VIOLATION           other: claimed PureDP(epsilon=1.0), shown epsilon >= # (# samples, # s) [as expected]
 
 # audits: # VIOLATION, # NO_VIOLATION_FOUND; # of # expectations met. False-alarm probability spent: 2e-09.
 """

@@ -334,7 +334,7 @@ def test_raising_on_one_side_is_a_leak() -> None:
     result = audit(lambda data: 1 / len(data) + 1000 * random.random(), samples=20_000)
     assert result.verdict is Verdict.VIOLATION
     assert result.witness is not None
-    assert "raises ZeroDivisionError" in result.witness.event or "float" in result.witness.event
+    assert "raises ZeroDivisionError" in result.witness.event
 
 
 def test_a_batched_call_that_raises_starts_again_one_by_one() -> None:

@@ -15,6 +15,7 @@ from scipy.stats import kstest
 
 import dpaudit
 from dpaudit import Verdict, exact
+from dpaudit.engine.conclude import TYPES_LOOKED_AT
 from dpaudit.engine.views.float_bits import MEANING, NO_FLOATS
 from dpaudit.errors import InvalidArgument
 from mechanisms import floating_point
@@ -140,7 +141,7 @@ def test_a_mechanism_that_then_fails_is_taken_as_it_was_seen():
     def tired(data, size, rng):
         nonlocal drawn
         drawn += size
-        if size == 8 and drawn > 1000:
+        if size == TYPES_LOOKED_AT and drawn > 1000:
             raise ValueError("no more")
         return rng.integers(9, size=size)
 

@@ -72,7 +72,7 @@ def lists(data: Any, rng: Generator) -> list[float]:
 
 
 def kinds_of_number(data: Any, rng: Generator) -> Any:
-    return 1 if rng.random() < (0.8 if data else 0.2) else 1.0
+    return 1 if rng.random() < (0.8 if data else 0.2) else True
 
 
 def make() -> Any:
