@@ -25,7 +25,7 @@ from dpaudit.engine.search.detectable import HEADLINE, detectable_epsilon, searc
 from dpaudit.engine.views.float_bits import MEANING, NO_FLOATS, all_whole, any_float
 from dpaudit.engine.views.learner import Builder
 from dpaudit.engine.witness.event import simplest
-from dpaudit.engine.witness.shrink import Looker, find_witness, leading_event
+from dpaudit.engine.witness.shrink import Looker, find_witness, leading_event, witness_as_found
 from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.result.model import Channel, Result, StoppedBy, Witness
 
@@ -258,12 +258,9 @@ class Conclusion:
 
     def _witness(self, looker: Looker, leader: Candidate) -> tuple[Witness | None, dict[str, Any]]:
         if self.hurried:
-            return None, {}
+            return witness_as_found(looker, leader.pair, leader.learner)
         self.request.emit(ViolationFound(self.drawn))
-        witness, outputs = find_witness(looker, leader.pair, leader.learner, spent=2 * leader.seen)
-        if witness is None:
-            self._add_message("No witness: time ran out, or a call failed, while a small example was searched for.")
-        return witness, outputs
+        return find_witness(looker, leader.pair, leader.learner, spent=2 * leader.seen)
 
     def _time_for_a_picture(self) -> bool:
         """Return whether there is time for a picture: choosing its event takes about as long as building views."""

@@ -137,9 +137,12 @@ class Run:
                 f"A call for several outputs raised ({error}); the audit started again one release at a time, where an "
                 "exception is an output."
             )
-        if self.confirmation is None or self.confirmed:
+        dependent = self.phase.stateful or (self.confirmation is not None and not self.confirmed)
+        if (
+            not dependent
+        ):  # otherwise outputs of one call are no independent releases, and what they showed does not count
             self.earlier = self.phase.shown(hurried=False)
-        else:  # outputs of one call are not independent releases, so what they showed does not count
+        if self.confirmation is not None and not self.confirmed:
             self.log_threshold -= self.confirmation.log_left
         self.sampler = replace(self.sampler, one_by_one=True)
         self.confirmed = True
@@ -231,6 +234,11 @@ class Run:
         with self.runner:
             for settled in settle_rounds(self.phase.campaign, self, self.budget):
                 self._settled(settled.candidate, settled.log_wealth)
+                if self.sampler.batched and self.phase.stateful and not self.confirmed:
+                    raise NotConfirmed(
+                        "Outputs of different calls differ more than outputs of one call: the mechanism keeps state, or "
+                        "outputs of one call depend on each other"
+                    )
                 if self.phase.refuted and not self.confirmed:
                     self._confirm()
                 if self.phase.refuted and self.options.until == "violation":

@@ -7,6 +7,9 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._util.validation import shorten
+from dpaudit.errors import LawError
+
 
 @runtime_checkable
 class Law(Protocol):
@@ -29,3 +32,16 @@ class HasLaw(Protocol):
 
     def law(self, data: Any) -> Law:
         """Return the law of one output on ``data``."""
+
+
+def checked_law(law: Any, origin: str = "the argument", where: str = "") -> Any:
+    """Return ``law`` if it is a law of this package or has the methods of one; raise LawError otherwise.
+
+    Two values that are no laws can be equal, and would be called perfectly private.
+    """
+    if isinstance(law, type) or not (hasattr(law, "form") or isinstance(law, Law)):
+        raise LawError(
+            f"{origin} is {shorten(law)} of type {type(law).__name__}, which is no law. Use a law of dpaudit.exact, such as "
+            f"exact.Laplace(0.0, 1.0) or exact.Discrete({{'yes': 0.5, 'no': 0.5}}).{where}"
+        )
+    return law

@@ -15,7 +15,7 @@ from dpaudit._util.values import source
 from dpaudit.claims import ApproxDP, Claim, PureDP, RenyiDP, Verdict, ZeroConcentratedDP
 from dpaudit.errors import InvalidArgument, LawError, MechanismError
 from dpaudit.exact.divergences import divergence
-from dpaudit.exact.law import HasLaw, Law
+from dpaudit.exact.law import HasLaw, Law, checked_law
 
 if TYPE_CHECKING:
     from dpaudit.neighbours import Neighbours, Pair
@@ -286,11 +286,12 @@ def _laws(mechanism: HasLaw, pair: Pair) -> tuple[Law, Law]:
     laws = []
     for data in pair:
         try:
-            laws.append(mechanism.law(copy.deepcopy(data)))
+            law = mechanism.law(copy.deepcopy(data))
         except Exception as error:
             raise MechanismError(
                 f"{shorten(mechanism)}.law raised {type(error).__name__}: {error}\n  data = {shorten(data, 400)}"
             ) from error
+        laws.append(checked_law(law, f"{shorten(mechanism)}.law", f"\n  data = {shorten(data, 400)}"))
     return laws[0], laws[1]
 
 

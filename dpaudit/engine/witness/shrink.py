@@ -213,14 +213,24 @@ def find_witness(looker: Looker, found: Pair, learner: Learner, *, spent: int) -
         confirmed = _confirm(
             looker, attempts, max(SHRINK.confirming_factor * spent, SHRINK.fewest), request.options.alpha
         )
-        pair, learner = confirmed or (found, learner)
-        event = simplest(learner.kept(), learner.views, looker.points, learner.labels)
-        if event is None:
-            return None, {}
-        measured = measure(looker, pair, event, min(max(spent // 2, 1000), SHRINK.largest_measurement))
-        return _as_witness(looker, measured, confirmed is not None, pair is not found), measured.outputs
+        pair, learned = confirmed or (found, learner)
+        event = simplest(learned.kept(), learned.views, looker.points, learned.labels)
+        if event is not None:
+            measured = measure(looker, pair, event, min(max(spent // 2, 1000), SHRINK.largest_measurement))
+            if any(measured.counts):
+                return _as_witness(looker, measured, confirmed is not None, pair is not found), measured.outputs
     except (TimedOut, DPAuditError, OutOfTime):
-        return None, {}  # the verdict stands without a witness
+        pass  # the pair and the event as they were found are shown instead
+    return witness_as_found(looker, found, learner)
+
+
+def witness_as_found(looker: Looker, found: Pair, learner: Learner) -> tuple[Witness | None, dict[str, Any]]:
+    """Write down the pair that the audit found, with an event counted on outputs that it was not chosen on.
+
+    Nothing is drawn. None only if too few outputs were kept to choose an event.
+    """
+    measured = _counted_on_others(found, learner, looker.points) if learner.keeps else None
+    return (None, {}) if measured is None else (_as_witness(looker, measured, False, False), measured.outputs)
 
 
 def _shrink(looker: Looker, found: Pair, spent: int) -> Pair | None:
@@ -306,19 +316,25 @@ def leading_event(pair: Pair, learner: Learner, points: Points) -> dict[str, Any
 
     It is chosen in the first half of the outputs kept for learning, and counted on others, so nothing more is drawn.
     """
+    measured = _counted_on_others(pair, learner, points)
+    return {} if measured is None else measured.outputs
+
+
+def _counted_on_others(pair: Pair, learner: Learner, points: Points) -> Measured | None:
+    """Choose an event on the first half of the outputs kept for learning, and count it on others; None if they are few."""
     sides = learner.kept()
     half, others = learner.halves()
     if half.stop < SHRINK.fewest_to_choose_on:
-        return {}
+        return None
     first = slice(min(half.stop, SHRINK.most_to_choose_on))
     event = simplest((sides[0].rows(first), sides[1].rows(first)), learner.views, points, learner.labels)
     if event is None:
-        return {}
+        return None
     rest = [batch.rows(others) for batch in (reversed(sides) if event.swapped else sides)]
     ordered = Pair(pair.neighbour, pair.data) if event.swapped else pair
     counts = [event.count(batch) for batch in rest]
     lead = leading(event, source(ordered.data), source(ordered.neighbour), counts, len(rest[0]))
-    return summary(event, (rest[0], rest[1]), lead)
+    return Measured(event, ordered, counts, len(rest[0]), summary(event, (rest[0], rest[1]), lead))
 
 
 def _as_witness(looker: Looker, measured: Measured, confirmed: bool, shrunk: bool) -> Witness:

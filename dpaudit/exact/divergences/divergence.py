@@ -30,6 +30,7 @@ from dpaudit.exact.divergences.kernels import hockey_stick, renyi_power, renyi_t
 from dpaudit.exact.divergences.loss import LossDistribution, compose, loss_distribution
 from dpaudit.exact.divergences.pair import DensityPair, Kernel, atom_pairs, largest, log_density_sum
 from dpaudit.exact.form import Array, Form, form_of, log_sum
+from dpaudit.exact.law import checked_law
 from dpaudit.exact.laws.continuous import Gaussian, Laplace
 from dpaudit.exact.laws.lattice import DiscreteLaplace
 from dpaudit.exact.laws.product import Product
@@ -157,7 +158,7 @@ def renyi(P: Any, Q: Any, order: float) -> float:
 def _coordinates(P: Any, Q: Any) -> list[tuple[Any, Any]] | None:
     """The coordinates in which two laws differ; None where outputs of one are never outputs of the other."""
     if not isinstance(P, Product) and not isinstance(Q, Product):
-        return [] if P == Q else [(P, Q)]
+        return [] if checked_law(P) == checked_law(Q) else [(P, Q)]
     if not (isinstance(P, Product) and isinstance(Q, Product)):
         return [(P, Q)]
     if len(P.laws) != len(Q.laws):
