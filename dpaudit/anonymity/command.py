@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 
 _DISTANCES = ("tv", "l1", "l2", "max", "kl", "kl-reverse", "js", "hellinger", "chi2", "emd")
 _REQUIREMENTS = ("k", "alpha", "l", "entropy-l", "c", "t", "beta", "delta", "epsilon", "partition-epsilon")
+_SENSIBLE: dict[str, tuple[int, bool, int | None]] = {
+    "k": (1, False, None),
+    "l": (1, False, None),
+    "entropy-l": (1, False, None),
+    "alpha": (0, True, 1),
+    "c": (0, True, None),
+    "delta": (0, True, None),
+}
+"""For each requirement: the least sensible value, True if that value itself is excluded, and the largest; otherwise >= 0."""
 _EXACT_RECORDS = 10_000
 """Largest number of records for which values are computed as fractions."""
 _LISTED = 1000
@@ -203,8 +212,19 @@ def _requirements(listed: list[str]) -> dict[str, str]:
         check_choice(_REQUIREMENTS, require=name)
         if name in required:
             raise InvalidArgument(f"--require names {name!r} twice.")
+        check_requirement(name, value)
         required[name] = value
     return required
+
+
+def check_requirement(name: str, value: str) -> None:
+    """Refuse a requirement that every table meets, or none can meet: it is a mistake, not a check."""
+    least, strict, largest = _SENSIBLE.get(name, (0, False, None))
+    bound = Fraction(value)
+    if bound < least or (strict and bound == least) or (largest is not None and bound > largest):
+        allowed = f"above {least}" if strict else f"at least {least}"
+        allowed += "" if largest is None else f" and at most {largest}"
+        raise InvalidArgument(f"--require {name}={value} must be {allowed}: otherwise every table meets it, or none.")
 
 
 def _bound(text: str) -> Fraction | None:

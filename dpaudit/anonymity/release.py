@@ -47,8 +47,8 @@ class ReleaseAudit:
 
     def __str__(self) -> str:
         count = len(self.mismatches)
-        head = f"{count or 'no'} of {self.cells} published cells {'is' if count == 1 else 'are'} wrong"
-        head += f", {self.withheld} records withheld" if self.withheld else ""
+        head = f"{count or 'none'} of {self.cells} published cells {'are' if count > 1 else 'is'} wrong"
+        head += f", {self.withheld} record{'s' if self.withheld > 1 else ''} withheld" if self.withheld else ""
         return "\n".join([head, *(f"  {mismatch}" for mismatch in self.mismatches[:20])]) + (
             f"\n  and {count - 20} more" if count > 20 else ""
         )

@@ -115,7 +115,7 @@ def test_index_labels_are_never_positions(index):
 
 def test_missing_quasi_identifiers_make_a_class():
     frame = pd.DataFrame({"q": ["x"] * 5 + [None], "s": list("abcabc")})
-    with pytest.raises(InvalidArgument, match="1 missing cells, the first in record 5"):
+    with pytest.raises(InvalidArgument, match="1 missing cells, the first in record 6"):
         Table.from_frame(frame, quasi_identifiers="q", sensitive="s")
     for policy in ("value", "suppressed"):
         table = Table.from_frame(frame, quasi_identifiers="q", sensitive="s", missing=policy)
