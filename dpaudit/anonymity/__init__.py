@@ -48,8 +48,10 @@ if TYPE_CHECKING:
     )
     from dpaudit.anonymity.partitioning import Anonymised, mondrian
     from dpaudit.anonymity.release import Mismatch, ReleaseAudit, audit_release
+    from dpaudit.anonymity.risk.assessment import Sources, assess
     from dpaudit.anonymity.risk.linkage import Disclosure, Linkage, link_records
     from dpaudit.anonymity.risk.matching import Matches, match_people
+    from dpaudit.anonymity.risk.picture import picture
     from dpaudit.anonymity.risk.population import PopulationUniqueness, population_uniqueness
     from dpaudit.anonymity.risk.reidentification import (
         AttackerRisk,
@@ -60,6 +62,7 @@ if TYPE_CHECKING:
         reidentification_risk,
     )
     from dpaudit.anonymity.risk.releases import Differencing, MInvariance, differencing, m_invariance
+    from dpaudit.anonymity.risk.report import html_report
     from dpaudit.anonymity.risk.traces import Unicity, unicity
     from dpaudit.anonymity.risk.uniqueness import Uniqueness, uniqueness, uniqueness_by_columns
     from dpaudit.anonymity.tables.cells import MISSING, SUPPRESSED
@@ -131,6 +134,9 @@ _HOME = {
     "risk.uniqueness": ("Uniqueness", "uniqueness", "uniqueness_by_columns"),
     "full_domain": ("full_domain",),
     "utility": ("InformationLoss", "Suppressed", "classification_metric", "information_loss", "suppressed"),
+    "risk.assessment": ("Sources", "assess"),
+    "risk.picture": ("picture",),
+    "risk.report": ("html_report",),
     "tables.table": ("Table", "uniform_prior"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
@@ -163,6 +169,7 @@ __all__ = [
     "Presence",
     "ReidentificationRisk",
     "ReleaseAudit",
+    "Sources",
     "Suppressed",
     "Suppression",
     "Table",
@@ -170,6 +177,7 @@ __all__ = [
     "Unicity",
     "Uniqueness",
     "alpha_k_anonymity",
+    "assess",
     "audit_release",
     "average_class_size",
     "beta_likeness",
@@ -183,6 +191,7 @@ __all__ = [
     "full_domain",
     "generalise",
     "hellinger",
+    "html_report",
     "information_loss",
     "jensen_shannon",
     "k_anonymity",
@@ -200,6 +209,7 @@ __all__ = [
     "n_epsilon_closeness",
     "n_t_closeness",
     "partition_closeness",
+    "picture",
     "population_uniqueness",
     "power_sum",
     "read_frame",

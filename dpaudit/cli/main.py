@@ -22,7 +22,10 @@ TARGET = "folder, file.py, file.py:name, pkg.mod or pkg.mod:name"
 ROOMS = {
     "accuracy": "accuracy theorems: list, show, verify, compare",
     "anonymity": "k-anonymity, l-diversity, t-closeness of a table",
+    "anonymise": "make a table k-anonymous: Mondrian, or one level for each column",
+    "risk": "risk of re-identification of a table: attackers, linkage, several releases",
 }
+_ROOM_MODULES = {name: f"dpaudit.anonymity.commands.{name}" for name in ("anonymise", "risk")}
 _CHOICES = re.compile(r"invalid choice: '?(.*?)'? \(choose from (.*)\)$", re.DOTALL)
 
 
@@ -212,7 +215,7 @@ def _parsed(words: list[str], parser: Parser, commands: dict[str, Parser]) -> tu
 def _room(name: str, words: list[str]) -> tuple[Any, argparse.Namespace]:
     import importlib
 
-    command = importlib.import_module(f"dpaudit.{name}.command")
+    command = importlib.import_module(_ROOM_MODULES.get(name, f"dpaudit.{name}.command"))
     parser = Parser(prog=f"dpaudit {name}", description=ROOMS[name][0].upper() + ROOMS[name][1:] + ".")
     command.add_arguments(parser)
     return command.run, parser.parse_args(words)

@@ -27,8 +27,8 @@ from dpaudit.anonymity.tables.hierarchy import Hierarchy
 from dpaudit.anonymity.tables.table import MissingPolicy, Table, describe
 from dpaudit.errors import InvalidArgument
 
-THRESHOLD = 0.09
-"""The largest risk that the European Medicines Agency (Policy 0070) and Health Canada accept: 1 in 11."""
+THRESHOLD = 1 / 11
+"""The largest risk that the European Medicines Agency (Policy 0070) and Health Canada accept; usually written 0.09."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -48,7 +48,7 @@ class AttackerRisk:
     def __str__(self) -> str:
         return (
             f"{self.attacker}: average {self.average:.4g}, maximum {self.maximum.value:.4g}, "
-            f"{100 * self.above:.4g} % of the records above {self.threshold:g}"
+            f"{100 * self.above:.4g} % of the records above {self.threshold:.3g}"
         )
 
 
@@ -93,7 +93,7 @@ def reidentification_risk(
     --------
     >>> release = Table.from_frame({"age": ["20-29"] * 2 + ["30-39"] * 3}, quasi_identifiers="age")
     >>> print(reidentification_risk(release).prosecutor)
-    prosecutor: average 0.4, maximum 0.5, 100 % of the records above 0.09
+    prosecutor: average 0.4, maximum 0.5, 100 % of the records above 0.0909
     >>> everybody = pd.DataFrame({"age": [20, 21, 22, 23, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39]})
     >>> risk = reidentification_risk(release, everybody)
     >>> risk.journalist.maximum.value, round(risk.marketer.average, 6)
