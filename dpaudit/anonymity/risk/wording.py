@@ -100,8 +100,8 @@ def inference(document: Document) -> list[str]:
     """Return the sentences on what can be inferred about a person."""
     said = [
         f"{entry['attribute']}: {entry['disclosed']} of {document['records']} records ({percent(entry['share'])}) are in classes "
-        f"with one value; whoever knows the class of a person knows theirs. Every class has at least {entry['l']} values "
-        f"(l-diversity), and differs from the table by at most {entry['t']:.3g} (t-closeness)."
+        "with one value; whoever knows the class of a person knows theirs. "
+        f"The l-diversity is {entry['l']}, and the t-closeness {entry['t']:.3g}."
         for entry in document["inference"]
     ]
     for entry in document.get("releases", []):
