@@ -14,8 +14,8 @@ from dpaudit._util.validation import check_count
 from dpaudit.anonymity.measure import compare_classes
 from dpaudit.anonymity.release import matched
 from dpaudit.anonymity.tables.cells import SUPPRESSED, as_number, as_text
+from dpaudit.anonymity.tables.containment import containment
 from dpaudit.anonymity.tables.hierarchy import Hierarchy
-from dpaudit.anonymity.tables.regions import covers
 from dpaudit.anonymity.tables.table import Column, MissingPolicy, Names, Table, encode, locate
 from dpaudit.errors import InvalidArgument
 
@@ -175,9 +175,7 @@ def granularity(values: Sequence[Any], inside: NDArray[np.bool_]) -> NDArray[np.
 
 
 def _inside(published: Column, domain: Column, hierarchy: Hierarchy | None) -> NDArray[np.bool_]:
-    inside = np.array(
-        [[label == value or covers(label, value, hierarchy) for value in domain.values] for label in published.values]
-    )
+    inside = containment(published.values, domain.values, hierarchy)
     empty = ~inside.any(axis=1)
     if empty.any():
         label = published.values[int(empty.argmax())]

@@ -23,6 +23,15 @@ def test_record_3_of_the_lecture_notes_and_nothing_else():
     assert audit_release(notes.original, repaired, quasi_identifiers=["plz", "points"], sensitive="system")
 
 
+def test_the_row_of_emilie():
+    """The lecture notes' example of a generalised row: Emilie, 24, Femme becomes *, 10 < Age <= 30, Femme."""
+    original = pd.DataFrame({"name": ["Emilie"], "age": [24], "sex": ["Femme"]})
+    released = pd.DataFrame({"name": ["*"], "age": ["10 < Age <= 30"], "sex": ["Femme"]})
+    audit = audit_release(original, released, quasi_identifiers=["name", "age", "sex"])
+    assert audit
+    assert str(audit) == "none of 3 published cells is wrong"
+
+
 @pytest.mark.parametrize(
     ("released", "inside", "outside"),
     [

@@ -6,19 +6,19 @@ contains 23, ``32**`` contains 3270, ``*`` contains everything. Classes of a rel
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpaudit.anonymity.tables.containment import containment
 from dpaudit.anonymity.tables.hierarchy import Hierarchy
-from dpaudit.anonymity.tables.regions import covers
-from dpaudit.anonymity.tables.table import Classes, Column, MissingPolicy, Table
+from dpaudit.anonymity.tables.table import Classes, MissingPolicy, Table
 
-_CHUNK = 1 << 24
-"""Largest number of (class, group) pairs that are compared in one step, one byte each."""
+_BYTES = 1 << 25
+"""Size of the largest array of bits that a step of the comparison makes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,28 +84,40 @@ def match_people(
     known = Table.from_frame(people, quasi_identifiers=names, missing=missing)
     first_record, first_person = (_first_of_each(classes) for classes in (table.classes, known.classes))
     contained = [
-        _contained(shown, true, (hierarchies or {}).get(shown.name))
+        containment(shown.values, true.values, (hierarchies or {}).get(shown.name))
         for shown, true in zip(table.quasi_identifiers, known.quasi_identifiers, strict=True)
     ]
-    step = max(1, _CHUNK // len(known.classes))
-    found: list[tuple[NDArray[np.int64], NDArray[np.int64]]] = []
-    for start in range(0, len(table.classes), step):
-        records = first_record[start : start + step]
-        fits = np.ones((len(records), len(known.classes)), dtype=bool)
-        for shown, true, inside in zip(table.quasi_identifiers, known.quasi_identifiers, contained, strict=True):
-            fits &= inside[np.ix_(shown.codes[records], true.codes[first_person])]
-        rows, groups = np.nonzero(fits)
-        found.append((rows + start, groups))
-    return Matches(table, known, *(np.concatenate(part) for part in zip(*found, strict=True)))
+    labels = [column.codes[first_record] for column in table.quasi_identifiers]
+    values = [column.codes[first_person] for column in known.quasi_identifiers]
+    block = max(8, _BYTES // max(map(len, contained)) // 8 * 8)
+    found = [
+        (class_, group + start)
+        for start in range(0, len(known.classes), block)
+        for class_, group in _fitting(contained, labels, [codes[start : start + block] for codes in values])
+    ]
+    classes, groups = (np.concatenate(part) for part in zip(*found, strict=True))
+    order = np.argsort(classes, kind="stable")
+    return Matches(table, known, classes[order], groups[order])
+
+
+def _fitting(
+    contained: list[NDArray[np.bool_]], labels: list[NDArray[np.int64]], values: list[NDArray[np.int64]]
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield the pairs (class, group) that agree in every column, some classes at a time.
+
+    For each label of a column one bit per group says whether it contains the group's value; the bits of a class are the
+    conjunction over its labels.
+    """
+    packed = [np.packbits(inside.take(codes, axis=1), axis=1) for inside, codes in zip(contained, values, strict=True)]
+    step = max(1, _BYTES // packed[0].shape[1])
+    for start in range(0, len(labels[0]), step):
+        bits = packed[0][labels[0][start : start + step]]
+        for column, codes in zip(packed[1:], labels[1:], strict=True):
+            bits &= column[codes[start : start + step]]
+        rows, places = np.nonzero(bits)
+        which, bit = np.nonzero(np.unpackbits(bits[rows, places][:, None], axis=1))
+        yield rows[which] + start, places[which] * 8 + bit
 
 
 def _first_of_each(classes: Classes) -> NDArray[np.int64]:
     return classes.sorted_records[classes.starts]
-
-
-def _contained(shown: Column, true: Column, hierarchy: Hierarchy | None) -> NDArray[np.bool_]:
-    """Return a table of truth values: does the published value (row) contain the person's value (column)?"""
-    return np.array(
-        [[label == value or covers(label, value, hierarchy) for value in true.values] for label in shown.values],
-        dtype=bool,
-    )

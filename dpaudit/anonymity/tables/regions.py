@@ -66,6 +66,19 @@ def covers(released: Any, original: Any, hierarchy: Hierarchy | None = None) -> 
     return same(released, original)
 
 
+def number_range(released: Any) -> tuple[Fraction | None, Fraction | None, bool, bool] | None:
+    """Return the ends of a published range of numbers, and whether they belong to it; None for every other cell.
+
+    >>> number_range("20-29"), number_range("<18"), number_range("32**")
+    ((Fraction(20, 1), Fraction(29, 1), True, True), (None, Fraction(18, 1), False, False), None)
+    """
+    contains = _region(released) if isinstance(released, str) else None
+    if isinstance(contains, functools.partial) and contains.args[0] is as_number:
+        _, low, high, with_low, with_high = contains.args
+        return low, high, with_low, with_high
+    return None
+
+
 def same(released: Any, original: Any) -> bool:
     """Return True if two cells show the same value: the same number, the same moment, or the same text.
 

@@ -24,6 +24,7 @@ from dpaudit.anonymity import (
     uniqueness,
     uniqueness_by_columns,
 )
+from dpaudit.anonymity.tables.containment import containment
 from dpaudit.errors import InvalidArgument
 
 LABELS = ["20-29", "30-39", "20-39", "*", "25", ">=30"]
@@ -89,6 +90,40 @@ def test_linkage_of_everyone_equals_all_assignments(rows, people):
     else:
         attack = link_records(table_of(rows), frame_of(people), everyone=True)
         assert attack.candidates.tolist() == list(map(len, possible))
+
+
+def test_matching_in_small_steps(monkeypatch):
+    """The bits of groups and classes are compared in blocks; small blocks give the same pairs."""
+    rng = np.random.default_rng(0)
+    rows = [(LABELS[rng.integers(6)], ["f", "m", "*"][rng.integers(3)], "a") for _ in range(40)]
+    people = frame_of([(int(rng.integers(15, 50)), "fm"[rng.integers(2)]) for _ in range(90)])
+    whole = match_people(table_of(rows), people)
+    monkeypatch.setattr("dpaudit.anonymity.risk.matching._BYTES", 4)
+    parts = match_people(table_of(rows), people)
+    assert sorted(zip(whole.class_, whole.group, strict=True)) == sorted(zip(parts.class_, parts.group, strict=True))
+    assert (np.diff(parts.class_) >= 0).all()
+
+
+CELLS = [
+    *LABELS,
+    "10 < Age <= 30",
+    "(20, 31]",
+    "<22",
+    "x",
+    "[2024-01-01, 2024-02-01]",
+    "{22, x}",
+    "2*",
+    25,
+    "25.0",
+    "20-29 ",
+]
+VALUES = [22, 25, "25", 31, 31.5, "x", "20-29", None, "2024-01-05", True, "{22, x}", pd.Timestamp("2024-01-05")]
+
+
+def test_the_truth_table_of_a_column_equals_covers():
+    found = containment(CELLS, VALUES)
+    for (row, label), (column, value) in itertools.product(enumerate(CELLS), enumerate(VALUES)):
+        assert found[row, column] == covers(label, value), (label, value)
 
 
 def test_a_record_that_others_need_is_no_candidate():
