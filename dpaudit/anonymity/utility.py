@@ -163,15 +163,19 @@ def granularity(values: Sequence[Any], inside: NDArray[np.bool_]) -> NDArray[np.
     >>> granularity([20, 22, 30, 40], np.array([[True, True, False, False], [True] * 4])).tolist()
     [0.1, 1.0]
     """
-    numbers = [as_number(value) for value in values]
+    numbers = [number for value in values if (number := as_number(value)) is not None]
     if len(values) < 2:
         return np.zeros(len(inside))
-    if any(number is None for number in numbers):
+    if len(numbers) < len(values):
         return np.asarray((inside.sum(axis=1) - 1) / (len(values) - 1))
-    places = np.array([float(number) for number in numbers if number is not None])
-    highest = np.where(inside, places, -np.inf).max(axis=1)
-    lowest = np.where(inside, places, np.inf).min(axis=1)
-    return np.asarray((highest - lowest) / ((places.max() - places.min()) or 1.0))
+    # Differences of Fractions, because 1e999 is a number that a file may hold, and not one that a float can.
+    places = sorted(set(numbers))
+    rank_of = {place: rank for rank, place in enumerate(places)}
+    ranks = np.array([rank_of[number] for number in numbers])
+    highest = np.where(inside, ranks, -1).max(axis=1).tolist()
+    lowest = np.where(inside, ranks, len(places)).min(axis=1).tolist()
+    span = (places[-1] - places[0]) or 1
+    return np.array([float((places[top] - places[low]) / span) for top, low in zip(highest, lowest, strict=True)])
 
 
 def _inside(published: Column, domain: Column, hierarchy: Hierarchy | None) -> NDArray[np.bool_]:

@@ -81,6 +81,12 @@ def test_information_loss_equals_brute_force(rows, levels):
     assert found.entropy == pytest.approx(sum(bits) / worst if worst else 0.0, abs=1e-12)
 
 
+def test_numbers_that_are_no_floats():
+    raw = pd.DataFrame({"a": ["1e999", "-1e999", "0"]})
+    shown = pd.DataFrame({"a": ["0-1e999", "-1e999", "0-1e999"]})
+    assert information_loss(raw, shown, quasi_identifiers="a").granularity == pytest.approx(1 / 3)
+
+
 def test_withheld_records_are_lost_completely():
     original = pd.DataFrame({"age": [20, 22, 30, 40]}, index=list("abcd"))
     released = original.loc[["a", "b", "c"]].astype(str)

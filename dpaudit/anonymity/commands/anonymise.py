@@ -62,7 +62,7 @@ def run(args: argparse.Namespace, stdout: IO[str]) -> int:
         if args.output:
             write_whole(Path(args.output), text)
     except DPAuditError as error:
-        print(f"dpaudit: {error}", file=sys.stderr)
+        print(printable(f"dpaudit: {error}"), file=sys.stderr)
         return 2
     if not args.output:
         stdout.write(text)

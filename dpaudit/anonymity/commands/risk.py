@@ -80,7 +80,7 @@ def run(args: argparse.Namespace, stdout: IO[str]) -> int:
         document = _document(args)
         _write(args, document)
     except DPAuditError as error:
-        print(f"dpaudit: {error}", file=sys.stderr)
+        print(printable(f"dpaudit: {error}"), file=sys.stderr)
         return 2
     if args.json:
         json.dump(document, stdout, indent=2, ensure_ascii=False, allow_nan=False)

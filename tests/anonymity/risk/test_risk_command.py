@@ -135,7 +135,7 @@ def test_report_and_picture_are_written_and_reproducible(files):
         assert text in page.replace("&#x27;", "'")
 
 
-def test_hostile_text_reaches_neither_terminal_nor_page(files):
+def test_hostile_text_reaches_neither_terminal_nor_page(files, capsys):
     (files / "odd.csv").write_text('q,s\n"\x1b[31m\n::error::<script>",a\n', newline="")
     code, text = call("risk", "odd.csv", "-q", "q", "-s", "s", "--html", "odd.html", "--plot", "odd.svg")
     page = (files / "odd.html").read_text()
@@ -144,6 +144,12 @@ def test_hostile_text_reaches_neither_terminal_nor_page(files):
     assert "\x1b" not in text + page
     assert "<script" not in page
     assert "&lt;script&gt;" in page
+    assert call("risk", "odd.csv", "-q", "q", "--population", "odd.csv", "--external", "release.csv")[0] == 2
+    (files / "other.csv").write_text("q,s\n1,a\n")
+    assert call("risk", "odd.csv", "-q", "q", "--population", "other.csv")[0] == 2  # nobody fits the class
+    error = capsys.readouterr().err
+    assert "\\x1b[31m\\n::error::" in error
+    assert "\x1b" not in error
 
 
 def test_a_document_of_a_table_without_anything_else():
