@@ -38,7 +38,12 @@ from dpaudit.errors import InvalidArgument
 rows = st.lists(st.tuples(st.integers(0, 3), st.sampled_from("abcd")), min_size=1, max_size=20)
 ORDERED = EarthMovers(Ordered(order=tuple("abcd")))
 TREE = EarthMovers(Taxonomy({"ab": ["a", "b"], "cd": ["c", "d"]}))
-EVERY_DISTANCE = [*DISTANCES.values(), Norm(3), ORDERED, TREE]
+EVERY_DISTANCE = [
+    *(d for name, d in DISTANCES.items() if name != "ordered"),
+    Norm(3),
+    ORDERED,
+    TREE,
+]  # values are letters
 
 
 def table_of(rows, index=None):
