@@ -31,6 +31,7 @@ if TYPE_CHECKING:
         variational,
     )
     from dpaudit.anonymity.distance.emd import EarthMovers, Equal, Ordered
+    from dpaudit.anonymity.full_domain import full_domain
     from dpaudit.anonymity.measure import Measure, MeasureSense
     from dpaudit.anonymity.measures import (
         AlphaK,
@@ -47,12 +48,36 @@ if TYPE_CHECKING:
     )
     from dpaudit.anonymity.partitioning import Anonymised, mondrian
     from dpaudit.anonymity.release import Mismatch, ReleaseAudit, audit_release
+    from dpaudit.anonymity.risk.assessment import Sources, assess
+    from dpaudit.anonymity.risk.linkage import Disclosure, Linkage, link_records
+    from dpaudit.anonymity.risk.matching import Matches, match_people
+    from dpaudit.anonymity.risk.picture import picture
+    from dpaudit.anonymity.risk.population import PopulationUniqueness, population_uniqueness
+    from dpaudit.anonymity.risk.reidentification import (
+        AttackerRisk,
+        Presence,
+        ReidentificationRisk,
+        delta_presence,
+        k_map,
+        reidentification_risk,
+    )
+    from dpaudit.anonymity.risk.releases import Differencing, MInvariance, differencing, m_invariance
+    from dpaudit.anonymity.risk.report import html_report
+    from dpaudit.anonymity.risk.traces import Unicity, unicity
+    from dpaudit.anonymity.risk.uniqueness import Uniqueness, uniqueness, uniqueness_by_columns
     from dpaudit.anonymity.tables.cells import MISSING, SUPPRESSED
     from dpaudit.anonymity.tables.examples import lecture_notes
     from dpaudit.anonymity.tables.hierarchy import Hierarchy, Intervals, Prefixes, Suppression, Taxonomy, generalise
     from dpaudit.anonymity.tables.reading import read_frame
     from dpaudit.anonymity.tables.regions import covers
     from dpaudit.anonymity.tables.table import Table, uniform_prior
+    from dpaudit.anonymity.utility import (
+        InformationLoss,
+        Suppressed,
+        classification_metric,
+        information_loss,
+        suppressed,
+    )
 
 # Loaded on first use (PEP 562): the command line can name its options without pandas.
 _HOME = {
@@ -93,6 +118,25 @@ _HOME = {
     "tables.reading": ("read_frame",),
     "tables.regions": ("covers",),
     "release": ("Mismatch", "ReleaseAudit", "audit_release"),
+    "risk.linkage": ("Disclosure", "Linkage", "link_records"),
+    "risk.matching": ("Matches", "match_people"),
+    "risk.population": ("PopulationUniqueness", "population_uniqueness"),
+    "risk.reidentification": (
+        "AttackerRisk",
+        "Presence",
+        "ReidentificationRisk",
+        "delta_presence",
+        "k_map",
+        "reidentification_risk",
+    ),
+    "risk.releases": ("Differencing", "MInvariance", "differencing", "m_invariance"),
+    "risk.traces": ("Unicity", "unicity"),
+    "risk.uniqueness": ("Uniqueness", "uniqueness", "uniqueness_by_columns"),
+    "full_domain": ("full_domain",),
+    "utility": ("InformationLoss", "Suppressed", "classification_metric", "information_loss", "suppressed"),
+    "risk.assessment": ("Sources", "assess"),
+    "risk.picture": ("picture",),
+    "risk.report": ("html_report",),
     "tables.table": ("Table", "uniform_prior"),
 }
 _MODULE = {name: module for module, names in _HOME.items() for name in names}
@@ -102,50 +146,82 @@ __all__ = [
     "SUPPRESSED",
     "AlphaK",
     "Anonymised",
+    "AttackerRisk",
+    "Differencing",
+    "Disclosure",
     "Distance",
     "EarthMovers",
     "Equal",
     "Hierarchy",
+    "InformationLoss",
     "Intervals",
     "KullbackLeibler",
+    "Linkage",
+    "MInvariance",
+    "Matches",
     "Measure",
     "MeasureSense",
     "Mismatch",
     "Norm",
     "Ordered",
+    "PopulationUniqueness",
     "Prefixes",
+    "Presence",
+    "ReidentificationRisk",
     "ReleaseAudit",
+    "Sources",
+    "Suppressed",
     "Suppression",
     "Table",
     "Taxonomy",
+    "Unicity",
+    "Uniqueness",
     "alpha_k_anonymity",
+    "assess",
     "audit_release",
     "average_class_size",
     "beta_likeness",
     "chi_square",
+    "classification_metric",
     "covers",
     "delta_disclosure",
+    "delta_presence",
+    "differencing",
     "discernibility",
+    "full_domain",
     "generalise",
     "hellinger",
+    "html_report",
+    "information_loss",
     "jensen_shannon",
     "k_anonymity",
+    "k_map",
     "kullback_leibler",
     "l1",
     "l2",
     "l_diversity",
     "lecture_notes",
+    "link_records",
+    "m_invariance",
+    "match_people",
     "maximum",
     "mondrian",
     "n_epsilon_closeness",
     "n_t_closeness",
     "partition_closeness",
+    "picture",
+    "population_uniqueness",
     "power_sum",
     "read_frame",
     "recursive_diversity",
     "recursive_level",
+    "reidentification_risk",
+    "suppressed",
     "t_closeness",
+    "unicity",
     "uniform_prior",
+    "uniqueness",
+    "uniqueness_by_columns",
     "variational",
 ]
 

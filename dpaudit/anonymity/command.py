@@ -13,16 +13,38 @@ from fractions import Fraction
 from typing import IO, TYPE_CHECKING, Any
 
 from dpaudit._util.validation import check_choice
+from dpaudit.anonymity.commands.options import load_json, read_hierarchies, split_names
 from dpaudit.errors import DPAuditError, InvalidArgument
 
 if TYPE_CHECKING:
     from dpaudit.anonymity.distance.distances import Distance
     from dpaudit.anonymity.measure import Measure
     from dpaudit.anonymity.release import ReleaseAudit
+    from dpaudit.anonymity.tables.hierarchy import Hierarchy
     from dpaudit.anonymity.tables.table import Table
 
-_DISTANCES = ("tv", "l1", "l2", "max", "kl", "kl-reverse", "js", "hellinger", "chi2", "emd")
-_REQUIREMENTS = ("k", "alpha", "l", "entropy-l", "c", "t", "beta", "delta", "epsilon", "partition-epsilon")
+_DISTANCES = ("tv", "l1", "l2", "max", "kl", "kl-reverse", "js", "hellinger", "chi2", "equal", "ordered", "emd")
+_REQUIREMENTS = (
+    "k", "alpha", "l", "entropy-l", "c", "recursive-l", "t", "beta", "enhanced-beta", "delta", "epsilon", "partition-epsilon",
+    "natural-t",
+)  # fmt: skip
+_NEEDS = {
+    "epsilon": "--n",
+    "partition-epsilon": "--n and --partition",
+    "natural-t": "--n and --natural",
+    "enhanced-beta": "--enhanced",
+    "recursive-l": "--c",
+}
+_SENSIBLE: dict[str, tuple[int, bool, int | None]] = {
+    "k": (1, False, None),
+    "l": (1, False, None),
+    "entropy-l": (1, False, None),
+    "recursive-l": (1, False, None),
+    "alpha": (0, True, 1),
+    "c": (0, True, None),
+    "delta": (0, True, None),
+}
+"""For each requirement: the least sensible value, True if that value itself is excluded, and the largest; otherwise >= 0."""
 _EXACT_RECORDS = 10_000
 """Largest number of records for which values are computed as fractions."""
 _LISTED = 1000
@@ -56,13 +78,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     measures.add_argument("--order", metavar="LOW,...,HIGH", help="the order of the sensitive values, for emd")
     measures.add_argument("--taxonomy", metavar="FILE.json", help="nested objects of sensitive values, for emd")
     measures.add_argument("--level", type=int, default=2, help="the l of recursive (c, l)-diversity (%(default)s)")
+    measures.add_argument("--c", type=float, help="also the largest l of recursive (c, l)-diversity for this c")
+    measures.add_argument("--enhanced", action="store_true", help="also enhanced beta-likeness")
+    measures.add_argument(
+        "--others-known", action="store_true", help="the observer knows the other sensitive columns (for l, c and t)"
+    )
+    measures.add_argument(
+        "--prior", metavar="uniform|FILE.json", help="compare classes with this, not the table (for t)"
+    )
+    measures.add_argument("--cost", action="store_true", help="also discernibility, class size, classification metric")
     measures.add_argument("--n", type=int, help="also (n, epsilon)-closeness, each class with its own reference set")
     measures.add_argument("--partition", action="store_true", help="with --n: also one common reference set")
+    measures.add_argument(
+        "--natural", action="store_true", help="with --n: also (n, t)-closeness over supersets by --hierarchies"
+    )
+    measures.add_argument("--hierarchies", metavar="FILE.json", help="how columns generalise (see docs/anonymity.md)")
     checks = parser.add_argument_group("checks")
     checks.add_argument(
         "--require", action="append", default=[], metavar="k=3,l=2,t=0.2", help=f"any of {', '.join(_REQUIREMENTS)}"
     )
     checks.add_argument("--original", metavar="FILE", help="the raw table, in the same order: every cell must fit")
+    checks.add_argument(
+        "--id", metavar="COLUMN", help="which record is which in both files, where records are withheld"
+    )
     output = parser.add_argument_group("output")
     output.add_argument("--worst", type=int, default=5, metavar="N", help="how many classes to list (%(default)s)")
     output.add_argument("--json", action="store_true", help="print JSON")
@@ -93,17 +131,19 @@ def _report(args: argparse.Namespace) -> tuple[dict[str, Any], Measure]:
     from dpaudit.anonymity.tables.reading import read_frame
     from dpaudit.anonymity.tables.table import Table
 
-    known, secret = _split(args.quasi_identifiers), _split(args.sensitive)
+    known, secret = split_names(args.quasi_identifiers), split_names(args.sensitive)
     required = _requirements(args.require)
     if args.worst < 0:
         raise InvalidArgument(f"--worst={args.worst} must be zero or positive.")
     reading = {"delimiter": args.delimiter, "encoding": args.encoding, "missing_marks": tuple(args.missing_mark)}
-    released = read_frame(args.table, columns=[*known, *secret], **reading)
+    hierarchies = read_hierarchies(args.hierarchies)
+    named = [args.id] if args.id else []
+    released = read_frame(args.table, columns=[*known, *secret, *named], **reading)
     table = Table.from_frame(released, quasi_identifiers=known, sensitive=secret, missing=args.missing)
-    measured = _measures(args, table)
+    measured = _measures(args, table, hierarchies)
     unused = [name for name in required if name not in {symbol for symbol, _ in measured}]
     if unused:
-        hint = {"epsilon": "--n", "partition-epsilon": "--n and --partition"}.get(unused[0], "--sensitive")
+        hint = _NEEDS.get(unused[0], "--sensitive")
         raise InvalidArgument(f"--require {unused[0]}={required[unused[0]]}: this measure needs {hint}.")
     measures = [_described(symbol, measure, required.get(symbol)) for symbol, measure in measured]
     decisive = next((measure for symbol, measure in measured if symbol == "t"), measured[0][1])
@@ -123,14 +163,48 @@ def _report(args: argparse.Namespace) -> tuple[dict[str, Any], Measure]:
         "met": all(measure["met"] is not False for measure in measures),
     }
     if args.original:
-        original = read_frame(args.original, columns=[*known, *secret], **reading)
-        audit = audit_release(original, released, quasi_identifiers=known, sensitive=secret, missing=args.missing)
+        original = read_frame(args.original, columns=[*known, *secret, *named], **reading)
+        if args.id:
+            original, released = original.set_index(args.id), released.set_index(args.id)
+        audit = audit_release(
+            original,
+            released,
+            quasi_identifiers=known,
+            sensitive=secret,
+            hierarchies=hierarchies,
+            match="index" if args.id else "position",
+            missing=args.missing,
+        )
         report["release"] = _release(audit)
         report["met"] = report["met"] and bool(audit)
+    if args.cost:
+        report["cost"] = _cost(table)
     return report, decisive
 
 
-def _measures(args: argparse.Namespace, table: Table) -> list[tuple[str, Measure]]:
+def _cost(table: Table) -> dict[str, Any]:
+    from dpaudit.anonymity.measures import average_class_size, discernibility
+    from dpaudit.anonymity.utility import classification_metric
+
+    return {
+        "discernibility": discernibility(table),
+        "average_class_size": average_class_size(table, 1),
+        "classification_metric": {str(c.name): classification_metric(table, c.name) for c in table.sensitive},
+    }
+
+
+def _prior(args: argparse.Namespace, values: tuple[Any, ...]) -> Any:
+    from dpaudit.anonymity.tables.table import uniform_prior
+
+    if args.prior in (None, "uniform"):
+        return None if args.prior is None else uniform_prior(values)
+    weights = load_json("--prior", args.prior)
+    if not isinstance(weights, dict):
+        raise InvalidArgument(f"--prior={args.prior!r} must hold an object: a weight for each sensitive value.")
+    return weights
+
+
+def _measures(args: argparse.Namespace, table: Table, hierarchies: dict[Any, Hierarchy]) -> list[tuple[str, Measure]]:
     from dpaudit.anonymity import closeness, measures
 
     found = [("k", measures.k_anonymity(table))]
@@ -139,21 +213,30 @@ def _measures(args: argparse.Namespace, table: Table) -> list[tuple[str, Measure
     distance = _distance(args, table)
     exact = table.records <= _EXACT_RECORDS
     rational = exact and distance.rational
-    for name in (column.name for column in table.sensitive):
+    known = {"others_known": args.others_known}
+    for name, values in ((column.name, column.values) for column in table.sensitive):
+        prior = _prior(args, values)
         found += [
             ("alpha", measures.alpha_k_anonymity(table, name, exact=exact).alpha),
-            ("l", measures.l_diversity(table, name)),
-            ("entropy-l", measures.l_diversity(table, name, kind="entropy")),
-            ("c", measures.recursive_diversity(table, name, level=args.level, exact=exact)),
-            ("t", measures.t_closeness(table, name, distance=distance, exact=rational)),
+            ("l", measures.l_diversity(table, name, **known)),
+            ("entropy-l", measures.l_diversity(table, name, kind="entropy", **known)),
+            ("c", measures.recursive_diversity(table, name, level=args.level, exact=exact, **known)),
+            ("t", measures.t_closeness(table, name, distance=distance, reference=prior, exact=rational, **known)),
             ("beta", measures.beta_likeness(table, name, exact=exact)),
             ("delta", measures.delta_disclosure(table, name)),
         ]
+        if args.enhanced:
+            found.append(("enhanced-beta", measures.beta_likeness(table, name, enhanced=True, exact=exact)))
+        if args.c is not None:
+            found.append(("recursive-l", measures.recursive_level(table, name, c=args.c, **known)))
         if args.n is not None:
             options: dict[str, Any] = {"distance": distance, "exact": rational}
             found.append(("epsilon", closeness.n_epsilon_closeness(table, args.n, name, **options)))
             if args.partition:
                 found.append(("partition-epsilon", closeness.partition_closeness(table, args.n, name, **options)))
+            if args.natural:
+                natural = closeness.n_t_closeness(table, args.n, name, hierarchies=hierarchies, **options)
+                found.append(("natural-t", natural))
     return found
 
 
@@ -172,26 +255,11 @@ def _distance(args: argparse.Namespace, table: Table) -> Distance:
     if args.taxonomy or args.ground == "taxonomy":
         if not args.taxonomy:
             raise InvalidArgument("--ground taxonomy needs --taxonomy FILE.json.")
-        return EarthMovers(Taxonomy(_load(args.taxonomy)))
+        return EarthMovers(Taxonomy(load_json("--taxonomy", args.taxonomy)))
     if args.ground == "equal":
         return EarthMovers(Equal())
-    order = tuple(_split([args.order])) if args.order else None
+    order = tuple(split_names([args.order])) if args.order else None
     return EarthMovers(Ordered(order=order, by=args.ground or "ranks"))
-
-
-def _load(path: str) -> Any:
-    try:
-        with open(path, encoding="utf-8") as file:
-            return json.load(file)
-    except (OSError, ValueError) as error:
-        raise InvalidArgument(f"--taxonomy={path!r} cannot be read as JSON: {error}.") from error
-
-
-def _split(listed: list[str]) -> list[str]:
-    import csv
-
-    # As in CSV, a name that contains a comma can be quoted.
-    return [name for row in csv.reader(listed, skipinitialspace=True) for name in row if name]
 
 
 def _requirements(listed: list[str]) -> dict[str, str]:
@@ -203,8 +271,19 @@ def _requirements(listed: list[str]) -> dict[str, str]:
         check_choice(_REQUIREMENTS, require=name)
         if name in required:
             raise InvalidArgument(f"--require names {name!r} twice.")
+        check_requirement(name, value)
         required[name] = value
     return required
+
+
+def check_requirement(name: str, value: str) -> None:
+    """Refuse a requirement that every table meets, or none can meet: it is a mistake, not a check."""
+    least, strict, largest = _SENSIBLE.get(name, (0, False, None))
+    bound = Fraction(value)
+    if bound < least or (strict and bound == least) or (largest is not None and bound > largest):
+        allowed = f"above {least}" if strict else f"at least {least}"
+        allowed += "" if largest is None else f" and at most {largest}"
+        raise InvalidArgument(f"--require {name}={value} must be {allowed}: otherwise every table meets it, or none.")
 
 
 def _bound(text: str) -> Fraction | None:
@@ -296,6 +375,13 @@ def _text(report: dict[str, Any]) -> str:
         on = f" of {worst['attribute']}" if worst["attribute"] is not None else ""
         lines += ["", f"worst classes by {worst['by']}{on}"]
         lines += [f"  {_shown(entry['value']):>10}  {_named(entry)}{_shares(entry)}" for entry in worst["classes"]]
+    if "cost" in report:
+        cost = report["cost"]
+        lines += [
+            "",
+            f"discernibility {cost['discernibility']}, records per class {_shown(cost['average_class_size'])}",
+        ]
+        lines += [f"classification metric of {n}: {_shown(v)}" for n, v in cost["classification_metric"].items()]
     if "release" in report:
         lines += ["", f"against the original: {report['release']['text']}"]
     if any(measure["required"] is not None for measure in report["measures"]) or "release" in report:

@@ -34,6 +34,7 @@ from dpaudit.anonymity.distance.distances import (
     maximum,
     variational,
 )
+from dpaudit.anonymity.distance.emd import EarthMovers, Equal, Ordered
 from dpaudit.anonymity.measure import Measure, MeasureSense, compare_classes, decided, worst_of
 from dpaudit.anonymity.tables.cells import as_number
 from dpaudit.anonymity.tables.table import Column, Table
@@ -49,6 +50,8 @@ DISTANCES: Mapping[str, Distance] = {
     "js": jensen_shannon,
     "hellinger": hellinger,
     "chi2": chi_square,
+    "equal": EarthMovers(Equal()),
+    "ordered": EarthMovers(Ordered()),
 }
 
 
@@ -61,8 +64,8 @@ def as_distance(distance: str | Distance) -> Distance:
     if isinstance(distance, str):
         if distance == "emd":
             raise InvalidArgument(
-                "distance='emd' does not say how far two values are apart; pass EarthMovers(Ordered()), "
-                "EarthMovers(taxonomy) or EarthMovers(Equal())."
+                "distance='emd' does not say how far two values are apart; pass 'ordered', 'equal', EarthMovers(Ordered(...)) "
+                "or EarthMovers(taxonomy)."
             )
         check_choice(DISTANCES, distance=distance)
         return DISTANCES[distance]
@@ -238,7 +241,8 @@ def t_closeness(
     attribute
         The sensitive attribute; by default the worst of all.
     distance
-        A name (``tv``, ``l1``, ``l2``, ``max``, ``kl``, ``kl-reverse``, ``js``, ``hellinger``, ``chi2``) or a distance.
+        A name (``tv``, ``l1``, ``l2``, ``max``, ``kl``, ``kl-reverse``, ``js``, ``hellinger``, ``chi2``, and the earth mover's
+        distances ``equal`` and ``ordered``) or a distance.
     reference
         A distribution to compare with in place of the table's, such as a prior assumption.
     exact

@@ -37,6 +37,8 @@ class Anonymised:
     frame: pd.DataFrame
     table: Table
     k: int
+    withheld: int = 0  # records that are not in the frame
+    levels: Mapping[Hashable, int] | None = None  # of each quasi-identifier, if each has one level
 
     @property
     def average_class_size(self) -> float:

@@ -47,8 +47,8 @@ class ReleaseAudit:
 
     def __str__(self) -> str:
         count = len(self.mismatches)
-        head = f"{count or 'no'} of {self.cells} published cells {'is' if count == 1 else 'are'} wrong"
-        head += f", {self.withheld} records withheld" if self.withheld else ""
+        head = f"{count or 'none'} of {self.cells} published cells {'are' if count > 1 else 'is'} wrong"
+        head += f", {self.withheld} record{'s' if self.withheld > 1 else ''} withheld" if self.withheld else ""
         return "\n".join([head, *(f"  {mismatch}" for mismatch in self.mismatches[:20])]) + (
             f"\n  and {count - 20} more" if count > 20 else ""
         )
@@ -85,9 +85,10 @@ def audit_release(
     1 of 27 published cells is wrong
       record 3: plz 3400 is not in 3200-3299; the records of its class span 3270-3400
     """
-    check_choice(("position", "index"), match=match)
     table = Table.from_frame(released, quasi_identifiers=quasi_identifiers, sensitive=sensitive, missing=missing)
-    source, withheld = _matched(original, released, match)
+    positions = matched(original, released, match)
+    source = original.iloc[positions]
+    withheld = len(original) - len(released)
     mismatches: list[Mismatch] = []
     for published in table.quasi_identifiers + table.sensitive:
         raw = encode(source.iloc[:, locate(source, published.name)], name=published.name, missing=missing)
@@ -109,7 +110,9 @@ def audit_release(
     return ReleaseAudit(tuple(mismatches), table.records, cells, withheld)
 
 
-def _matched(original: pd.DataFrame, released: pd.DataFrame, match: str) -> tuple[pd.DataFrame, int]:
+def matched(original: pd.DataFrame, released: pd.DataFrame, match: str) -> NDArray[np.intp]:
+    """Return for each released record the position of its original; ``match`` is that of :func:`audit_release`."""
+    check_choice(("position", "index"), match=match)
     if not isinstance(original, pd.DataFrame):
         raise InvalidArgument(f"original={shorten(original)} must be a pandas DataFrame.")
     if match == "position":
@@ -118,15 +121,14 @@ def _matched(original: pd.DataFrame, released: pd.DataFrame, match: str) -> tupl
                 f"original has {len(original)} records and the release {len(released)}; by position they must be as many. "
                 "Use match='index' where records were withheld."
             )
-        return original, 0
+        return np.arange(len(original))
     for name, frame in (("original", original), ("released", released)):
         if frame.index.has_duplicates:
             raise InvalidArgument(f"{name} has duplicate index labels, so match='index' is ambiguous.")
     unknown = released.index.difference(original.index, sort=False)
     if len(unknown):
         raise InvalidArgument(f"released has the index label {unknown[0]!r}, which the original has not.")
-    positions = original.index.get_indexer(released.index)
-    return original.iloc[positions], len(original) - len(released)
+    return np.asarray(original.index.get_indexer(released.index))
 
 
 def _wrong(published: Column, raw: Column, hierarchy: Hierarchy | None, known: bool) -> NDArray[np.int64]:

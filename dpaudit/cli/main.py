@@ -22,6 +22,8 @@ TARGET = "folder, file.py, file.py:name, pkg.mod or pkg.mod:name"
 ROOMS = {
     "accuracy": "accuracy theorems: list, show, verify, compare",
     "anonymity": "k-anonymity, l-diversity, t-closeness of a table",
+    "anonymise": "make a table k-anonymous: Mondrian, or one level for each column",
+    "risk": "risk of re-identification of a table: attackers, linkage, several releases",
 }
 _CHOICES = re.compile(r"invalid choice: '?(.*?)'? \(choose from (.*)\)$", re.DOTALL)
 
@@ -209,10 +211,15 @@ def _parsed(words: list[str], parser: Parser, commands: dict[str, Parser]) -> tu
     return _COMMANDS[args.command], args
 
 
+def room_module(name: str) -> str:
+    """The module that declares and runs a command of ``ROOMS``."""
+    return f"dpaudit.anonymity.commands.{name}" if name in ("anonymise", "risk") else f"dpaudit.{name}.command"
+
+
 def _room(name: str, words: list[str]) -> tuple[Any, argparse.Namespace]:
     import importlib
 
-    command = importlib.import_module(f"dpaudit.{name}.command")
+    command = importlib.import_module(room_module(name))
     parser = Parser(prog=f"dpaudit {name}", description=ROOMS[name][0].upper() + ROOMS[name][1:] + ".")
     command.add_arguments(parser)
     return command.run, parser.parse_args(words)

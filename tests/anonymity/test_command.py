@@ -7,7 +7,17 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from dpaudit.anonymity import lecture_notes
+from dpaudit.anonymity import (
+    EarthMovers,
+    Ordered,
+    Suppression,
+    Table,
+    lecture_notes,
+    n_t_closeness,
+    recursive_level,
+    t_closeness,
+    uniform_prior,
+)
 from dpaudit.anonymity.command import add_arguments, run
 
 
@@ -151,6 +161,11 @@ def test_earth_movers(files):
         (["--distance", "emd", "--order", "iOS,Android"], "is not in order"),
         (["--n", "10"], "n=10"),
         (["--worst", "-1"], "--worst=-1"),
+        (["--require", "k=0"], "--require k=0 must be at least 1: otherwise every table meets it"),
+        (["--require", "l=1/2"], "--require l=1/2 must be at least 1"),
+        (["--require", "t=-0.1"], "--require t=-0.1 must be at least 0"),
+        (["--require", "alpha=2"], "must be above 0 and at most 1"),
+        (["--require", "delta=0"], "--require delta=0 must be above 0"),
         (["--original", "absent.csv"], "No such file"),
         (["--encoding", "klingon"], "klingon"),
         (["-s", "plz"], "both a quasi-identifier and sensitive"),
@@ -165,6 +180,71 @@ def test_input_errors_exit_with_2(files, arguments, message, capsys):
     error = capsys.readouterr().err
     assert error.startswith("dpaudit: ")
     assert message in error
+
+
+def test_everything_that_python_has(files):
+    (files / "h.json").write_text(
+        '{"plz": {"intervals": [[2600, 3200, 3300, 3700, 3900]]}, "points": {"intervals": [[25, 35, 46, 75, 91]], "x": 1}}'
+    )
+    assert measure(files, "--n", 3, "--natural", "--hierarchies", files / "h.json")[0] == 2  # two kinds in one entry
+    (files / "h.json").write_text('{"plz": {"suppression": true}, "points": {"suppression": true}}')
+    options = ["--n", 4, "--natural", "--hierarchies", files / "h.json", "--c", 3, "--enhanced", "--cost", "--json"]
+    report = json.loads(measure(files, *options)[1], parse_constant=pytest.fail)
+    table = lecture_notes().table
+    found = {entry["symbol"]: entry for entry in report["measures"]}
+    natural = n_t_closeness(table, 4, hierarchies={"plz": Suppression(), "points": Suppression()}, exact=True)
+    assert found["natural-t"]["exact"] == str(natural.value)
+    assert found["recursive-l"]["value"] == recursive_level(table, c=3).value
+    assert found["enhanced-beta"]["value"] == 2  # below ln 9
+    assert report["cost"] == {
+        "discernibility": 27,
+        "average_class_size": 3.0,
+        "classification_metric": {"system": 5 / 9},
+    }
+    assert "discernibility 27, records per class 3" in measure(files, "--cost")[1]
+    assert measure(files, "--enhanced", "--require", "enhanced-beta=1.9")[0] == 1
+    assert measure(files, "--c", 3, "--require", "recursive-l=2")[0] == 0
+
+
+def test_priors(files):
+    uniform = t_closeness(
+        lecture_notes().table, reference=uniform_prior(lecture_notes().released["system"]), exact=True
+    )
+    assert json.loads(measure(files, "--prior", "uniform", "--json")[1])["measures"][5]["exact"] == str(uniform.value)
+    weights = dict.fromkeys(lecture_notes().released["system"].unique(), 1)
+    (files / "prior.json").write_text(json.dumps(weights))
+    assert json.loads(measure(files, "--prior", files / "prior.json", "--json")[1])["measures"][5]["exact"] == str(
+        uniform.value
+    )
+    (files / "prior.json").write_text("[1]")
+    assert measure(files, "--prior", files / "prior.json")[0] == 2
+
+
+def test_withheld_records_are_found_by_their_id(files):
+    (files / "raw.csv").write_text("id,q,s\n1,20,a\n2,25,b\n3,70,c\n")
+    (files / "out.csv").write_text("id,q,s\n2,20-29,b\n1,20-29,a\n")
+    code, text = call(files / "out.csv", "-q", "q", "-s", "s", "--original", files / "raw.csv", "--id", "id")
+    assert code == 0
+    assert "none of 4 published cells is wrong, 1 record withheld" in text
+
+
+def test_others_known(tmp_path):
+    """Each column is 2-diverse in the class, but whoever knows one knows the other."""
+    path = tmp_path / "both.csv"
+    path.write_text("q,a,b\n1,x,p\n1,y,r\n")
+    assert call(path, "-q", "q", "-s", "a,b", "--require", "l=2")[0] == 0
+    assert call(path, "-q", "q", "-s", "a,b", "--require", "l=2", "--others-known")[0] == 1
+
+
+def test_ordered_and_equal_by_name(files):
+    numbers = files / "numbers.csv"
+    numbers.write_text("q,s\n1,3\n1,4\n2,5\n2,9\n")
+    table = Table.from_file(numbers, quasi_identifiers="q", sensitive="s")
+    for name in ("ordered", "equal"):
+        code, text = call(numbers, "-q", "q", "-s", "s", "--distance", name)
+        assert code == 0
+        assert str(t_closeness(table, distance=name, exact=True).value) in text
+    assert t_closeness(table, distance="ordered").value == t_closeness(table, distance=EarthMovers(Ordered())).value
 
 
 def test_without_sensitive_attributes(files, capsys):

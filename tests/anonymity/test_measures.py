@@ -38,7 +38,12 @@ from dpaudit.errors import InvalidArgument
 rows = st.lists(st.tuples(st.integers(0, 3), st.sampled_from("abcd")), min_size=1, max_size=20)
 ORDERED = EarthMovers(Ordered(order=tuple("abcd")))
 TREE = EarthMovers(Taxonomy({"ab": ["a", "b"], "cd": ["c", "d"]}))
-EVERY_DISTANCE = [*DISTANCES.values(), Norm(3), ORDERED, TREE]
+EVERY_DISTANCE = [
+    *(d for name, d in DISTANCES.items() if name != "ordered"),
+    Norm(3),
+    ORDERED,
+    TREE,
+]  # values are letters
 
 
 def table_of(rows, index=None):
@@ -115,7 +120,7 @@ def test_index_labels_are_never_positions(index):
 
 def test_missing_quasi_identifiers_make_a_class():
     frame = pd.DataFrame({"q": ["x"] * 5 + [None], "s": list("abcabc")})
-    with pytest.raises(InvalidArgument, match="1 missing cells, the first in record 5"):
+    with pytest.raises(InvalidArgument, match="1 missing cells, the first in record 6"):
         Table.from_frame(frame, quasi_identifiers="q", sensitive="s")
     for policy in ("value", "suppressed"):
         table = Table.from_frame(frame, quasi_identifiers="q", sensitive="s", missing=policy)

@@ -1,3 +1,4 @@
+import csv
 import importlib.util
 
 import pandas as pd
@@ -140,3 +141,21 @@ def test_large_files_are_read_with_shared_cells(tmp_path):
     frame = read_frame(write(tmp_path, "q,s\n" + "32**,iOS\n" * 50_000))
     assert len(frame) == 50_000
     assert len({id(cell) for cell in frame["q"].to_numpy(dtype=object)}) == 1
+
+
+@pytest.mark.parametrize("text", ["q,s\n1," + "x" * 1_100_000 + "\n", "q,s\n1,2\n" + "x" * 17_000_000])
+def test_a_huge_field_is_refused(tmp_path, text):
+    """The limit of the csv module is a setting of the process, so it is put back."""
+    before = csv.field_size_limit()
+    with pytest.raises(InvalidArgument, match=r"larger than field limit|line 3 is longer than"):
+        read_frame(write(tmp_path, text))
+    assert csv.field_size_limit() == before
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_byte_order_mark_that_is_missing_is_named(tmp_path, encoding):
+    path = tmp_path / "table.csv"
+    path.write_bytes("q,s\n1,2\n".encode(f"{encoding}-le"))
+    with pytest.raises(InvalidArgument, match=f"byte order mark that encoding='{encoding}' needs.*'{encoding}-le'"):
+        read_frame(path, encoding=encoding)
+    assert list(read_frame(path, encoding=f"{encoding}-le")) == ["q", "s"]

@@ -23,6 +23,15 @@ def test_record_3_of_the_lecture_notes_and_nothing_else():
     assert audit_release(notes.original, repaired, quasi_identifiers=["plz", "points"], sensitive="system")
 
 
+def test_the_row_of_emilie():
+    """The lecture notes' example of a generalised row: Emilie, 24, Femme becomes *, 10 < Age <= 30, Femme."""
+    original = pd.DataFrame({"name": ["Emilie"], "age": [24], "sex": ["Femme"]})
+    released = pd.DataFrame({"name": ["*"], "age": ["10 < Age <= 30"], "sex": ["Femme"]})
+    audit = audit_release(original, released, quasi_identifiers=["name", "age", "sex"])
+    assert audit
+    assert str(audit) == "none of 3 published cells is wrong"
+
+
 @pytest.mark.parametrize(
     ("released", "inside", "outside"),
     [
@@ -43,6 +52,12 @@ def test_record_3_of_the_lecture_notes_and_nothing_else():
         (">65", [66], [65]),
         ("\u226565", [65], [64]),
         ("65+", [65, 90], [64]),
+        ("10 < Age <= 30", [11, "24", 30], [10, 31, "x", None]),  # the lecture notes' own cell
+        ("10\u2264Age<30", [10, 29.5], [9, 30]),
+        ("30 >= age group (years) > 10", [30, 10.5], [10, 30.5]),
+        ("Age <= 30", [30, -1], [31]),
+        ("\u00c2ge > 65", [66], [65]),
+        ("-5 < x < 5", [-4], [-5, 5]),
         ("{iOS, Linux}", ["iOS", "Linux"], ["Windows", "iOS, Linux", "{iOS"]),
         ("{1, 2.5}", [1, 2.5, "1"], [2]),
         ("32**", [3270, "3299", "32ab", 3200.0], [3300, 32701, 320]),
@@ -106,7 +121,7 @@ def test_matching_by_index():
     audit = audit_release(original, released, quasi_identifiers="q", match="index")
     assert audit
     assert audit.withheld == 1
-    assert str(audit) == "no of 2 published cells are wrong, 1 records withheld"
+    assert str(audit) == "none of 2 published cells is wrong, 1 record withheld"
     with pytest.raises(InvalidArgument, match="match='index'"):
         audit_release(original, released, quasi_identifiers="q")
     with pytest.raises(InvalidArgument, match="index label 'd'"):

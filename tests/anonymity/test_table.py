@@ -94,7 +94,7 @@ def test_any_index(index):
 
 def test_missing_policies():
     cells = pd.Series(["x", None, "*", None], dtype=object)
-    with pytest.raises(InvalidArgument, match="'q' has 2 missing cells, the first in record 1"):
+    with pytest.raises(InvalidArgument, match="'q' has 2 missing cells, the first in record 2"):
         table_of(cells)
     own = table_of(cells, missing="value")
     assert own.classes.sizes.tolist() == [1, 2, 1]
@@ -116,9 +116,9 @@ def test_missing_policies():
         ({"q": [1]}, {"quasi_identifiers": [["q"]]}, "cannot be a column name"),
         ({"q": []}, {"quasi_identifiers": "q"}, "no records"),
         ({}, {"quasi_identifiers": "q"}, "not in the table, which has"),
-        ({"q": [[1], [2]]}, {"quasi_identifiers": "q"}, r"holds \[1\] in record 0; a list cannot be compared"),
-        ({"q": ["a", {"b": 1}]}, {"quasi_identifiers": "q"}, "in record 1; a dict"),
-        ({"q": [(1, [2])]}, {"quasi_identifiers": "q"}, "in record 0; a tuple"),
+        ({"q": [[1], [2]]}, {"quasi_identifiers": "q"}, r"holds \[1\] in record 1; a list cannot be compared"),
+        ({"q": ["a", {"b": 1}]}, {"quasi_identifiers": "q"}, "in record 2; a dict"),
+        ({"q": [(1, [2])]}, {"quasi_identifiers": "q"}, "in record 1; a tuple"),
         ({"q": [1, 2], "s": [1]}, {"quasi_identifiers": "q"}, "different lengths"),
         ([1, 2], {"quasi_identifiers": "q"}, "must be a pandas DataFrame"),
         ("table.csv", {"quasi_identifiers": "q"}, "from_file"),

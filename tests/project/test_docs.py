@@ -212,7 +212,7 @@ def test_commands_are_ones_that_exist(page: Path) -> None:
     for command in commands(page):
         words = shlex.split(command)[1:]
         if words[0] in cli.ROOMS:
-            room = importlib.import_module(f"dpaudit.{words[0]}.command")
+            room = importlib.import_module(cli.room_module(words[0]))
             parser = cli.Parser(prog=f"dpaudit {words[0]}")
             room.add_arguments(parser)
             if len(words) > 1:

@@ -347,10 +347,23 @@ def generalise(
     """
     from dpaudit.anonymity.tables.table import encode, locate
 
+    for argument, given in (("hierarchies", hierarchies), ("levels", levels)):
+        if not isinstance(given, Mapping):
+            raise InvalidArgument(f"{argument}={shorten(given)} must be a mapping from column names.")
+    if any(isinstance(level, Hierarchy) for level in levels.values()):
+        raise InvalidArgument(
+            f"levels={shorten(dict(levels))} holds hierarchies. The arguments are swapped: call "
+            "generalise(frame, hierarchies, levels), with levels such as {'plz': 2}."
+        )
     result = frame.copy()
     for name, level in levels.items():
         if name not in hierarchies:
             raise InvalidArgument(f"levels names the column {name!r}, for which hierarchies has none.")
+        if not isinstance(hierarchies[name], Hierarchy):
+            raise InvalidArgument(
+                f"hierarchies[{name!r}]={shorten(hierarchies[name])} must be a hierarchy, such as Prefixes(4), Intervals or "
+                "Taxonomy."
+            )
         position = locate(frame, name)
         column = encode(frame.iloc[:, position], name=name, missing="suppressed")
         hierarchy = hierarchies[name]

@@ -10,7 +10,6 @@ import codecs
 import csv
 import importlib
 import re
-import sys
 from array import array
 from collections.abc import Hashable, Iterator, Sequence
 from os import PathLike
@@ -33,6 +32,10 @@ _BYTE_ORDER_MARKS = {
 }
 _SAMPLE = 1 << 16
 """Number of characters from which the delimiter is detected."""
+_LONGEST_FIELD = 1 << 20
+"""Largest number of characters of a field. A longer one is almost always a quote that is never closed."""
+_LONGEST_LINE = 1 << 24
+"""Largest number of characters of a line: the reader holds a line in memory before it can be cut into fields."""
 
 
 def read_frame(
@@ -72,6 +75,11 @@ def read_frame(
         raise InvalidArgument(
             f"path={str(path)!r} is not {encoding}: byte {error.object[error.start]:#04x} cannot be decoded "
             f"({error.reason}). Name its encoding; files from spreadsheets on Windows are often encoding='cp1252'."
+        ) from None
+    except UnicodeError:  # the only other one: UTF-16 and UTF-32 leave the byte order to a mark
+        raise InvalidArgument(
+            f"path={str(path)!r} does not begin with the byte order mark that encoding={encoding!r} needs; name the byte "
+            f"order, as in encoding='{encoding}-le', or leave encoding out if the file is UTF-8."
         ) from None
     except OSError as error:
         raise InvalidArgument(f"path={str(path)!r} cannot be read: {error.strerror or error}.") from error
@@ -119,12 +127,25 @@ def _read_csv(
     whole = sample if len(sample) < _SAMPLE else sample[: sample.rfind("\n") + 1]
     sniffed, quote = sniff(whole)
     text.seek(0)
-    csv.field_size_limit(min(sys.maxsize, 1 << 30))
-    reader = csv.reader(text, delimiter=delimiter or sniffed, quotechar=quote, strict=True)
+    reader = csv.reader(_lines(text, path), delimiter=delimiter or sniffed, quotechar=quote, strict=True)
+    before = csv.field_size_limit(_LONGEST_FIELD)  # a setting of the whole process
     try:
         return _collect(reader, path, columns, marks)
     except csv.Error as error:
         raise InvalidArgument(f"path={path!r}, line {reader.line_num}: {error}. Is the quoting closed?") from None
+    finally:
+        csv.field_size_limit(before)
+
+
+def _lines(text: IO[str], path: str) -> Iterator[str]:
+    number = 0
+    while line := text.readline(_LONGEST_LINE + 1):
+        number += 1
+        if len(line) > _LONGEST_LINE:
+            raise InvalidArgument(
+                f"path={path!r}, line {number} is longer than {_LONGEST_LINE} characters. Is it a table?"
+            )
+        yield line
 
 
 def _collect(reader: Any, path: str, columns: Sequence[Hashable] | None, marks: frozenset[str]) -> pd.DataFrame:

@@ -20,6 +20,13 @@ Contains: TypeAlias = Callable[[Any], bool]
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?"
 _RANGE = re.compile(rf"\s*({_NUMBER})\s*(?:-|\.\.|\u2013|to)\s*({_NUMBER})\s*", re.ASCII)
 _BRACKETS = re.compile(r"\s*([\[(\]])\s*([^,;]*?)\s*[,;]\s*([^,;]*?)\s*([\])\[])\s*")
+_LESS, _MORE = r"<=|<|\u2264", r">=|>|\u2265"
+# The name of the attribute may stand in the middle, as in ``10 < Age <= 30``.
+_CHAIN = re.compile(
+    rf"\s*({_NUMBER})\s*(?:({_LESS})[^<>=\u2264\u2265]+({_LESS})|({_MORE})[^<>=\u2264\u2265]+({_MORE}))\s*({_NUMBER})\s*",
+    re.ASCII,
+)
+_NAMED = re.compile(rf"\s*[^\W\d][^<>=\u2264\u2265]*?\s*(?=(?:{_LESS}|{_MORE})\s*{_NUMBER}\s*$)")
 _ONE_SIDED = re.compile(rf"\s*(<=|>=|<|>|\u2264|\u2265)\s*({_NUMBER})\s*|\s*({_NUMBER})\s*\+\s*", re.ASCII)
 
 
@@ -30,7 +37,8 @@ def covers(released: Any, original: Any, hierarchy: Hierarchy | None = None) -> 
     ----------
     released
         The published cell: a value, ``*``, a range with both ends included (``3200-3299``, ``20..29``, ``20 to 29``), an
-        interval (``[20, 30)``, pandas.Interval; a bracket turned outwards excludes its end), ``<18``, ``>=65``, ``65+``, a
+        interval (``[20, 30)``, pandas.Interval; a bracket turned outwards excludes its end), ``<18``, ``>=65``, ``65+``,
+        inequalities with the attribute's name (``10 < Age <= 30``, ``Age > 65``), a
         set (``{iOS, Linux}``), a mask (``32**``: one character for each star; ``32*``: also any ending), or a label of the
         hierarchy.
     original
@@ -56,6 +64,19 @@ def covers(released: Any, original: Any, hierarchy: Hierarchy | None = None) -> 
     if isinstance(released, str) and _region(released)(original):
         return True
     return same(released, original)
+
+
+def number_range(released: Any) -> tuple[Fraction | None, Fraction | None, bool, bool] | None:
+    """Return the ends of a published range of numbers, and whether they belong to it; None for every other cell.
+
+    >>> number_range("20-29"), number_range("<18"), number_range("32**")
+    ((Fraction(20, 1), Fraction(29, 1), True, True), (None, Fraction(18, 1), False, False), None)
+    """
+    contains = _region(released) if isinstance(released, str) else None
+    if isinstance(contains, functools.partial) and contains.args[0] is as_number:
+        _, low, high, with_low, with_high = contains.args
+        return low, high, with_low, with_high
+    return None
 
 
 def same(released: Any, original: Any) -> bool:
@@ -102,7 +123,12 @@ def _region(label: str) -> Contains:
     if match := _BRACKETS.fullmatch(label):
         opening, low, high, closing = match.groups()
         return _between(low, high, opening == "[", closing == "]")
-    if match := _ONE_SIDED.fullmatch(label):
+    if match := _CHAIN.fullmatch(label):
+        first, below, upto, above, downto, last = match.groups()
+        if below is not None:
+            return _between(first, last, below != "<", upto != "<")
+        return _between(last, first, downto != ">", above != ">")
+    if match := _ONE_SIDED.fullmatch(_NAMED.sub("", label, count=1)):
         sign, end, least = match.groups()
         if least is not None or sign in (">", ">=", "\u2265"):
             return _between(least or end, None, sign != ">", False)

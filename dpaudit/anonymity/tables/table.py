@@ -1,6 +1,7 @@
 """Tables: columns as value numbers, equivalence classes, and distributions of sensitive attributes.
 
-A record is a row number from 0, independent of the index of the data frame.
+A record is a row number from 0, independent of the index of the data frame; texts for people (messages, reports) number the
+first record 1.
 """
 
 from __future__ import annotations
@@ -262,7 +263,7 @@ def encode(series: pd.Series[Any], *, name: Hashable, missing: MissingPolicy = "
     if empty.any():
         if missing == "error":
             raise InvalidArgument(
-                f"column={name!r} has {int(empty.sum())} missing cells, the first in record {int(empty.argmax())}. Choose"
+                f"column={name!r} has {int(empty.sum())} missing cells, the first in record {int(empty.argmax()) + 1}. Choose"
                 " missing='value' (a value of its own) or missing='suppressed' (the same as *); rows are never dropped."
             )
         cells = series.to_numpy(dtype=object).copy()
@@ -287,7 +288,7 @@ def _by_kind(cells: NDArray[Any], name: Hashable) -> tuple[NDArray[np.int64], tu
             codes[position] = seen.setdefault((kind(cell), cell), len(seen))
         except TypeError:
             raise InvalidArgument(
-                f"column={name!r} holds {shorten(cell)} in record {position}; a {type(cell).__name__} cannot be "
+                f"column={name!r} holds {shorten(cell)} in record {position + 1}; a {type(cell).__name__} cannot be "
                 "compared safely. Turn such cells into text or tuples first."
             ) from None
     return codes, tuple(cell for _, cell in seen)

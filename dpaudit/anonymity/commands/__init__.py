@@ -1,0 +1,1 @@
+"""The commands ``dpaudit risk`` and ``dpaudit anonymise``; ``dpaudit anonymity`` is ``dpaudit/anonymity/command.py``."""
