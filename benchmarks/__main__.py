@@ -22,6 +22,7 @@ NAMES = {
     "catalogue": "bounds on the twenty published mechanisms",
     "detection": "samples to detect, over all broken mechanisms",
     "soundness": "false alarms and bounds above the truth on tight mechanisms",
+    "presentations": "false alarms on sound mechanisms that present their outputs differently",
     "mutation": "mutants of the reference mechanisms, and how many are found",
     "scaling": "throughput over workers",
     "samplers": "samplers of the reference mechanisms against the bare draws",

@@ -26,6 +26,7 @@ from benchmarks import (
     detection,
     mutation,
     overhead,
+    presentations,
     samplers,
     scaling,
     soundness,
@@ -49,6 +50,7 @@ TINY: dict[str, Any] = {
         detection.run, quick=True, seeds=1, promises=["Laplace at half scale"], names=["laplace-half-scale"], workers=0
     ),
     "soundness": functools.partial(soundness.run, quick=True, audits=1, samples=300, workers=0),
+    "presentations": functools.partial(presentations.run, quick=True, audits=1, samples=1_000, workers=0),
     "mutation": functools.partial(mutation.run, quick=True, samples=2_000, names=("laplace",), workers=0),
     "scaling": functools.partial(scaling.run, quick=True, samples=3_000, times=1),
     "samplers": functools.partial(samplers.run, quick=True, size=1_000),
