@@ -27,6 +27,7 @@ MODULES = (
     "mechanisms.pufferfish",
     "mechanisms.importance_weighting",
     "mechanisms.federated",
+    "mechanisms.dp_sgd",
     "mechanisms.floating_point",
 )
 
