@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpaudit import accuracy, anonymity, exact, neighbours
+    from dpaudit import accuracy, anonymity, exact, neighbours, training
     from dpaudit.claims import (
         ApproxDP,
         Claim,
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from dpaudit.mechanism import Mechanism, Raised, batched, fresh, per_release
     from dpaudit.result.model import Channel, Result, Witness
     from dpaudit.sensitivity import check_sensitivity, estimate_sensitivity
+    from dpaudit.training.audit import TrainingAudit, audit_training
 
 __version__ = "0.1.0"
 
@@ -53,9 +54,10 @@ _HOME = {
     "dpaudit.exact.verification": ("verify",),
     "dpaudit.mechanism": ("Mechanism", "Raised", "batched", "fresh", "per_release"),
     "dpaudit.sensitivity": ("check_sensitivity", "estimate_sensitivity"),
+    "dpaudit.training.audit": ("TrainingAudit", "audit_training"),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
-_ROOMS = ("accuracy", "anonymity", "exact", "neighbours")
+_ROOMS = ("accuracy", "anonymity", "exact", "neighbours", "training")
 
 __all__ = [
     "ApproxDP",
@@ -75,6 +77,7 @@ __all__ = [
     "Relation",
     "RenyiDP",
     "Result",
+    "TrainingAudit",
     "Verdict",
     "Witness",
     "ZeroConcentratedDP",
@@ -83,6 +86,7 @@ __all__ = [
     "assert_private",
     "audit",
     "audit_scores",
+    "audit_training",
     "batched",
     "check_sensitivity",
     "diagnose",
@@ -92,6 +96,7 @@ __all__ = [
     "neighbours",
     "one_run_bound",
     "per_release",
+    "training",
     "verify",
 ]
 

@@ -30,7 +30,7 @@ PARAMETERS = {
     "probability": (-0.1, 1.1, math.nan),
 }
 # What these are given is no bad input to them: an empty table has counts, and any value has a Bloom filter.
-COUNTS_ROWS = {"laplace-count", "noisy-histogram"}
+COUNTS_ROWS = {"laplace-count", "noisy-histogram", "dp-sgd-linear-steps", "dp-sgd-clipped-per-batch"}
 ANY_VALUE = {"catalogue-rappor", "laplace-count"}
 
 

@@ -27,6 +27,7 @@ LAYER = {
     "anonymity": 3,
     "adapters": 3,
     "diagnosis": 3.5,
+    "training": 3.5,
     "report": 4,
     "baseline": 4.5,
     "cli": 5,
