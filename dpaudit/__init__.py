@@ -12,7 +12,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpaudit import accuracy, anonymity, exact, neighbours, training
+    from dpaudit import accountant, accuracy, anonymity, exact, neighbours, training
+    from dpaudit.accountant.check import check_accountant
     from dpaudit.claims import (
         ApproxDP,
         Claim,
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "dpaudit.accountant.check": ("check_accountant",),
     "dpaudit.claims": (
         "ApproxDP",
         "Claim",
@@ -57,7 +59,7 @@ _HOME = {
     "dpaudit.training.audit": ("TrainingAudit", "audit_training"),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
-_ROOMS = ("accuracy", "anonymity", "exact", "neighbours", "training")
+_ROOMS = ("accountant", "accuracy", "anonymity", "exact", "neighbours", "training")
 
 __all__ = [
     "ApproxDP",
@@ -81,6 +83,7 @@ __all__ = [
     "Verdict",
     "Witness",
     "ZeroConcentratedDP",
+    "accountant",
     "accuracy",
     "anonymity",
     "assert_private",
@@ -88,6 +91,7 @@ __all__ = [
     "audit_scores",
     "audit_training",
     "batched",
+    "check_accountant",
     "check_sensitivity",
     "diagnose",
     "estimate_sensitivity",

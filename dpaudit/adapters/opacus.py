@@ -5,8 +5,8 @@ gradient of a step (``p.grad`` after ``pre_step``, all parameters one after the 
 Torch's global generator is seeded for every release, so that audits can be replayed; in ``secure_mode`` they cannot.
 
 Neighbours. Opacus' accountants are for Poisson sampling with one example added or removed, ``Relation.ADD_REMOVE``. Its
-engine divides by ``int(len(dataset) / len(data_loader))`` and takes ``len(data_loader)`` steps per epoch. Both change with the number
-of examples, which the claim leaves out. Fix ``expected_batch_size`` in ``make`` to audit a step without it.
+engine divides by ``int(len(dataset) / len(data_loader))`` and takes ``len(data_loader)`` steps per epoch. Both change with
+the number of examples, which the claim leaves out. Fix ``expected_batch_size`` in ``make`` to audit a step without it.
 """
 
 from __future__ import annotations

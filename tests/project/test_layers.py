@@ -26,6 +26,7 @@ LAYER = {
     "accuracy": 3,
     "anonymity": 3,
     "adapters": 3,
+    "accountant": 3.5,
     "diagnosis": 3.5,
     "training": 3.5,
     "report": 4,
