@@ -28,6 +28,7 @@ MODULES = (
     "mechanisms.importance_weighting",
     "mechanisms.federated",
     "mechanisms.dp_sgd",
+    "mechanisms.synthesis",
     "mechanisms.floating_point",
 )
 
