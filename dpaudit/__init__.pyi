@@ -1,8 +1,11 @@
+from dpaudit import accountant as accountant
 from dpaudit import accuracy as accuracy
 from dpaudit import anonymity as anonymity
 from dpaudit import exact as exact
 from dpaudit import neighbours as neighbours
 from dpaudit import replay as replay
+from dpaudit import training as training
+from dpaudit.accountant.check import check_accountant as check_accountant
 from dpaudit.claims import ApproxDP as ApproxDP
 from dpaudit.claims import Claim as Claim
 from dpaudit.claims import GaussianDP as GaussianDP
@@ -34,6 +37,8 @@ from dpaudit.result.model import Result as Result
 from dpaudit.result.model import Witness as Witness
 from dpaudit.sensitivity import check_sensitivity as check_sensitivity
 from dpaudit.sensitivity import estimate_sensitivity as estimate_sensitivity
+from dpaudit.training.audit import TrainingAudit as TrainingAudit
+from dpaudit.training.audit import audit_training as audit_training
 
 __version__: str
 __all__: list[str]

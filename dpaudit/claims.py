@@ -311,6 +311,26 @@ def gaussian_delta(epsilon: NDArray[np.float64] | float, mu: float) -> NDArray[n
     return np.asarray(first - density * _mills(x + mu))
 
 
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """Smallest epsilon at which mu-Gaussian privacy has that delta: the root of the profile, which falls, or 0.
+
+    >>> round(gaussian_epsilon(1.0, 1e-5), 6)
+    4.377178
+    """
+    check_positive(mu=mu)
+    check_open_unit(delta=delta)
+
+    def excess(epsilon: float) -> float:
+        return math.log(max(float(gaussian_delta(epsilon, mu)), 1e-320)) - math.log(delta)
+
+    if excess(0.0) <= 0.0:
+        return 0.0
+    from scipy.optimize import brentq  # imported here: slow to load
+
+    # The loss is N(mu^2/2, mu^2), and forty standard deviations up nothing is left.
+    return float(brentq(excess, 0.0, mu**2 / 2.0 + 40.0 * mu, xtol=1e-12, rtol=1e-12))
+
+
 def _mills(t: NDArray[np.float64]) -> NDArray[np.float64]:
     return math.sqrt(math.pi / 2.0) * erfcx(t / math.sqrt(2.0))
 

@@ -8,18 +8,15 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq
 
 from dpaudit._util.validation import (
     check_count,
     check_generator,
-    check_open_unit,
-    check_positive,
     did_you_mean,
     finite_array,
     shorten,
 )
-from dpaudit.claims import gaussian_delta
+from dpaudit.claims import gaussian_epsilon as gaussian_epsilon  # used throughout the mechanisms
 from dpaudit.errors import InvalidArgument
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -174,21 +171,3 @@ def draw_index(log_weights: Floats, size: int, rng: np.random.Generator) -> NDAr
     # u * total may round up to the total: the last weight that is not zero takes it.
     np.minimum(index, np.flatnonzero(weights)[-1], out=index)
     return index
-
-
-def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Smallest epsilon at which mu-Gaussian privacy has that delta: the root of the profile, which falls, or 0.
-
-    >>> round(gaussian_epsilon(1.0, 1e-5), 6)
-    4.377178
-    """
-    check_positive(mu=mu)
-    check_open_unit(delta=delta)
-
-    def excess(epsilon: float) -> float:
-        return math.log(max(float(gaussian_delta(epsilon, mu)), 1e-320)) - math.log(delta)
-
-    if excess(0.0) <= 0.0:
-        return 0.0
-    # The loss is N(mu^2/2, mu^2), and forty standard deviations up nothing is left.
-    return float(brentq(excess, 0.0, mu**2 / 2.0 + 40.0 * mu, xtol=1e-12, rtol=1e-12))

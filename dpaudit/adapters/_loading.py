@@ -1,8 +1,11 @@
-"""Optional libraries, imported at the last moment; and data in the types that they accept."""
+"""Optional libraries, imported at the last moment and without their logs; and data in the types that they accept."""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
+import logging
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -19,6 +22,18 @@ def load(module: str, *, extra: str) -> Any:
         raise MissingDependency(
             f"{library} cannot be imported ({error}); install it with: pip install 'dpaudit[{extra}]'"
         ) from error
+
+
+@contextlib.contextmanager
+def quiet(library: str) -> Iterator[None]:
+    """Leave out what a library logs below the level of an error: an audit calls it thousands of times."""
+    logger = logging.getLogger(library)
+    before = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        yield
+    finally:
+        logger.setLevel(before)
 
 
 def native(data: Any) -> Any:

@@ -16,10 +16,11 @@ and all others an epsilon at a delta, computed by an accountant.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from dpaudit._util.validation import check_choice, check_open_unit, shorten
-from dpaudit.adapters._loading import load
+from dpaudit.adapters._loading import load, quiet
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, Relation, ZeroConcentratedDP
 from dpaudit.errors import InvalidArgument
 
@@ -77,6 +78,34 @@ def claim(
     if not math.isfinite(epsilon):
         raise InvalidArgument(f"event={shorten(event)} promises nothing at delta={delta!r}: epsilon is infinite.")
     return ApproxDP(max(epsilon, 0.0), delta, relation)
+
+
+def accountant(make: Callable[[], Any]) -> Callable[[Any, float], float]:
+    """Return an accountant of dp-accounting for :func:`dpaudit.check_accountant`.
+
+    Parameters
+    ----------
+    make
+        Makes a fresh accountant, for instance ``RdpAccountant`` of ``dp_accounting.rdp``. Check it with the relation that it
+        is for; where it is made without one that is add-remove.
+    """
+    if not callable(make):
+        raise InvalidArgument(f"make={shorten(make)} must be a function that makes a fresh accountant.")
+
+    def epsilon(composition: Any, delta: float) -> float:
+        library = load("dp_accounting", extra="accounting")
+        account = make()
+        for part in composition:
+            event = (library.GaussianDpEvent if part.noise == "gaussian" else library.LaplaceDpEvent)(
+                part.noise_multiplier
+            )
+            if part.sampling_rate < 1.0:
+                event = library.PoissonSampledDpEvent(part.sampling_rate, event)
+            account.compose(library.SelfComposedDpEvent(event, part.steps))
+        with quiet("absl"):  # it logs every order that did not converge
+            return float(account.get_epsilon(delta))
+
+    return epsilon
 
 
 def _closed_form(event: Any, relation: Relation) -> Claim | None:

@@ -12,10 +12,8 @@ each time by so many standard deviations as the noise has.
 
 from __future__ import annotations
 
-import contextlib
-import logging
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit._util.validation import check_choice, check_count, finite_array, shorten
-from dpaudit.adapters._loading import load
+from dpaudit.adapters._loading import load, quiet
 from dpaudit.claims import GaussianDP, Relation
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import Plain
@@ -64,7 +62,7 @@ class TrainingRound:
             Reply(app.RecordDict({"arrays": _record(app, update), "metrics": app.MetricRecord({key: int(count)})}))
             for update, count in zip(updates, examples, strict=True)
         ]
-        with _quiet():
+        with quiet("flwr"):  # it logs every round what it clipped
             arrays, _ = strategy.aggregate_train(1, replies)
         if arrays is None:
             return None
@@ -133,15 +131,3 @@ def _adapts(strategy: Any) -> bool:
 
 def _record(app: Any, values: NDArray[np.float64]) -> Any:
     return app.ArrayRecord({"update": app.Array(np.array(values))})
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Without Flower's log, which says every round what it clipped."""
-    logger = logging.getLogger("flwr")
-    before = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        yield
-    finally:
-        logger.setLevel(before)

@@ -116,6 +116,31 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     )
     init.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER")
 
+    accountant = known["accountant"] = commands.add_parser(
+        "accountant",
+        help="search for a composition on which a privacy accountant is wrong",
+        description="Check accountant(composition, delta), or a function of noise_multiplier, sampling_rate, steps, delta.",
+        epilog=EXIT_CODES,
+    )
+    accountant.add_argument("target", metavar="TARGET", help="the accountant: file.py:name or pkg.mod:name")
+    accountant.add_argument(
+        "--relation", choices=("add-remove", "substitute", "zero-out"), default="add-remove", help="who are neighbours"
+    )
+    accountant.add_argument(
+        "--noise", action="append", metavar="KIND", help="gaussian (default) or laplace; repeatable"
+    )
+    accountant.add_argument("--parts", type=int, default=2, metavar="N", help="most kinds of steps (default 2)")
+    accountant.add_argument(
+        "--max-steps", type=_count, default=1000, metavar="N", help="most steps of a kind (default 1000)"
+    )
+    accountant.add_argument("--unsampled", action="store_true", help="only steps without sampling")
+    accountant.add_argument(
+        "--examples", type=_count, default=100, metavar="N", help="compositions to try (default 100)"
+    )
+    accountant.add_argument("--seconds", type=float, metavar="S", help="budget of time")
+    accountant.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the search")
+    accountant.add_argument("--json", action="store_true", help="as JSON")
+
     for name, text in ROOMS.items():
         commands.add_parser(name, help=text, add_help=False)
     return parser, known
@@ -243,6 +268,12 @@ def _check(args: argparse.Namespace, out: IO[str]) -> int:
     return check_command(args, _settings(args), Path.cwd(), out)
 
 
+def _accountant(args: argparse.Namespace, out: IO[str]) -> int:
+    from dpaudit.cli.accountant import accountant_command
+
+    return accountant_command(args, Path.cwd(), out)
+
+
 def _list(args: argparse.Namespace, out: IO[str]) -> int:
     import contextlib
 
@@ -309,6 +340,7 @@ def _init(args: argparse.Namespace, out: IO[str]) -> int:
 _COMMANDS: dict[str, Any] = {
     "run": _run,
     "check": _check,
+    "accountant": _accountant,
     "list": _list,
     "report": _report,
     "compare": _compare,

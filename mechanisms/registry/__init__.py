@@ -27,6 +27,8 @@ MODULES = (
     "mechanisms.pufferfish",
     "mechanisms.importance_weighting",
     "mechanisms.federated",
+    "mechanisms.dp_sgd",
+    "mechanisms.synthesis",
     "mechanisms.floating_point",
 )
 
