@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dpaudit.errors import DPAuditError, Inconclusive, InvalidArgument, MechanismError, PrivacyViolation
     from dpaudit.exact.verification import verify
     from dpaudit.mechanism import Mechanism, Raised, batched, fresh, per_release
+    from dpaudit.mechanism.programs import program
     from dpaudit.result.model import Channel, Result, Witness
     from dpaudit.sensitivity import check_sensitivity, estimate_sensitivity
 
@@ -52,6 +53,7 @@ _HOME = {
     "dpaudit.errors": ("DPAuditError", "Inconclusive", "InvalidArgument", "MechanismError", "PrivacyViolation"),
     "dpaudit.exact.verification": ("verify",),
     "dpaudit.mechanism": ("Mechanism", "Raised", "batched", "fresh", "per_release"),
+    "dpaudit.mechanism.programs": ("program",),
     "dpaudit.sensitivity": ("check_sensitivity", "estimate_sensitivity"),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
@@ -92,6 +94,7 @@ __all__ = [
     "neighbours",
     "one_run_bound",
     "per_release",
+    "program",
     "verify",
 ]
 

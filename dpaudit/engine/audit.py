@@ -20,6 +20,7 @@ from dpaudit.engine.run import Run
 from dpaudit.engine.session import current
 from dpaudit.engine.timing.run import TimingRun
 from dpaudit.errors import Inconclusive, InvalidArgument, PrivacyViolation
+from dpaudit.mechanism.programs import close_streams
 from dpaudit.neighbours import Neighbours, as_neighbours
 from dpaudit.result.model import Channel, Result
 
@@ -135,7 +136,10 @@ def audit(
     with ProgressHandler(wanted=progress) as show_progress:
         handlers = (show_progress,) if on_event is None else (show_progress, on_event)
         request = Request.of(mechanism, claim, close, chosen, name or name_of(mechanism), handlers)
-        result = run(request).result()
+        try:
+            result = run(request).result()
+        finally:
+            close_streams()
     return replace(result, messages=(*result.messages, equal)) if equal else result
 
 
@@ -204,7 +208,7 @@ def name_of(mechanism: Any) -> str:
     if isinstance(mechanism, str):
         return mechanism
     inner = getattr(mechanism, "__wrapped__", mechanism)
-    return getattr(inner, "__qualname__", None) or type(inner).__name__
+    return getattr(inner, "__qualname__", None) or getattr(inner, "__name__", None) or type(inner).__name__
 
 
 def _check_arguments(mechanism: Any, claim: Any, neighbours: Any, name: Any) -> None:

@@ -37,6 +37,8 @@ class Raised:
     @classmethod
     def from_exception(cls, error: Exception) -> Raised:
         """Summarise an exception so that equal causes compare equal."""
+        if isinstance(error, ReleaseFailed):
+            return cls(error.kind, _template(error.message))
         kind = type(error)
         name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
         try:
@@ -47,6 +49,21 @@ class Raised:
 
     def __str__(self) -> str:
         return f"raises {self.type}" + (f": {self.template}" if self.template else "")
+
+
+class ReleaseFailed(Exception):
+    """A release that failed outside of Python, in a program or a service.
+
+    As an output it is ``Raised(kind, message)``. Numbers in ``kind`` are kept (``exit code 3``), those in the message blanked.
+    """
+
+    def __init__(self, kind: str, message: str = "") -> None:
+        super().__init__(kind, message)
+        self.kind = kind
+        self.message = message
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}" if self.message else self.kind
 
 
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
