@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dpaudit.errors import DPAuditError, Inconclusive, InvalidArgument, MechanismError, PrivacyViolation
     from dpaudit.exact.verification import verify
     from dpaudit.mechanism import Mechanism, Raised, batched, fresh, per_release
+    from dpaudit.mechanism.isolated import isolated
     from dpaudit.mechanism.programs import program
     from dpaudit.result.model import Channel, Result, Witness
     from dpaudit.sensitivity import check_sensitivity, estimate_sensitivity
@@ -53,6 +54,7 @@ _HOME = {
     "dpaudit.errors": ("DPAuditError", "Inconclusive", "InvalidArgument", "MechanismError", "PrivacyViolation"),
     "dpaudit.exact.verification": ("verify",),
     "dpaudit.mechanism": ("Mechanism", "Raised", "batched", "fresh", "per_release"),
+    "dpaudit.mechanism.isolated": ("isolated",),
     "dpaudit.mechanism.programs": ("program",),
     "dpaudit.sensitivity": ("check_sensitivity", "estimate_sensitivity"),
 }
@@ -91,6 +93,7 @@ __all__ = [
     "estimate_sensitivity",
     "exact",
     "fresh",
+    "isolated",
     "neighbours",
     "one_run_bound",
     "per_release",

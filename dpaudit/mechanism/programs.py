@@ -100,11 +100,9 @@ def program(
     check_choice(("ignored", "output"), stderr=stderr)
     check_form(DATA_FORMS, data_as=data_as)
     check_form(OUTPUT_FORMS, output_as=output_as)
-    words = _words(command)
+    words = checked_words(command, "command")
     where = None if folder is None else os.fspath(folder)
-    variables = tuple(sorted((environment or {}).items()))
-    if not all(isinstance(text, str) for variable in variables for text in variable):
-        raise InvalidArgument(f"environment={environment!r} must have text as names and as values.")
+    variables = checked_environment(environment)
     if mode == "once":
         return PerRelease(OneProcess(words, data_as, output_as, where, variables, stderr))
     if not callable(data_as) and data_as != "json":
@@ -235,14 +233,23 @@ def close_streams() -> None:
             _streams.pop(key).kill()
 
 
-def _words(command: Any) -> tuple[str, ...]:
+def checked_words(command: Any, name: str) -> tuple[str, ...]:
+    """Return a command as its words, after checking that it names a program."""
     try:
         words = tuple(shlex.split(command)) if isinstance(command, str) else tuple(map(os.fspath, command))
     except (ValueError, TypeError) as error:
-        raise InvalidArgument(f"command={command!r} must be text, or a list of words ({error}).") from None
+        raise InvalidArgument(f"{name}={command!r} must be text, or a list of words ({error}).") from None
     if not words or not all(isinstance(word, str) and "\0" not in word for word in words) or not words[0]:
-        raise InvalidArgument(f"command={command!r} must name a program, such as './count --epsilon 1'.")
+        raise InvalidArgument(f"{name}={command!r} must name a program, such as './count --epsilon 1'.")
     return words
+
+
+def checked_environment(environment: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    """Return variables as sorted pairs, after checking that they are text."""
+    variables = tuple((environment or {}).items())
+    if not all(isinstance(text, str) for variable in variables for text in variable):
+        raise InvalidArgument(f"environment={environment!r} must have text as names and as values.")
+    return tuple(sorted(variables))
 
 
 def _mentions(words: Sequence[str], mark: str) -> bool:
