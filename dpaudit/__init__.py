@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from dpaudit.errors import DPAuditError, Inconclusive, InvalidArgument, MechanismError, PrivacyViolation
     from dpaudit.exact.verification import verify
     from dpaudit.mechanism import Mechanism, Raised, batched, fresh, per_release
+    from dpaudit.mechanism.conversations import interactive
     from dpaudit.mechanism.isolated import isolated
     from dpaudit.mechanism.programs import program
     from dpaudit.result.model import Channel, Result, Witness
@@ -54,6 +55,7 @@ _HOME = {
     "dpaudit.errors": ("DPAuditError", "Inconclusive", "InvalidArgument", "MechanismError", "PrivacyViolation"),
     "dpaudit.exact.verification": ("verify",),
     "dpaudit.mechanism": ("Mechanism", "Raised", "batched", "fresh", "per_release"),
+    "dpaudit.mechanism.conversations": ("interactive",),
     "dpaudit.mechanism.isolated": ("isolated",),
     "dpaudit.mechanism.programs": ("program",),
     "dpaudit.sensitivity": ("check_sensitivity", "estimate_sensitivity"),
@@ -93,6 +95,7 @@ __all__ = [
     "estimate_sensitivity",
     "exact",
     "fresh",
+    "interactive",
     "isolated",
     "neighbours",
     "one_run_bound",

@@ -68,7 +68,7 @@ class PerRelease:
         check_count(minimum=0, size=size)
         check_generator(rng=rng)
         for _ in range(size):
-            yield _release(self.function, data, rng)
+            yield one_release(self.function, data, rng)
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
@@ -96,7 +96,7 @@ class Plain:
         check_generator(rng=rng)
         with seeded_globals(rng):
             for _ in range(size):
-                yield _release(self.function, data)
+                yield one_release(self.function, data)
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
@@ -119,7 +119,7 @@ class Fresh:
         check_generator(rng=rng)
         with seeded_globals(rng):
             for _ in range(size):
-                yield _release(self.release, data, rng)
+                yield one_release(self.release, data, rng)
 
     def release(self, data: Any, rng: np.random.Generator) -> Any:
         """Make an instance and return its output."""
@@ -266,8 +266,11 @@ def seeded_globals(rng: np.random.Generator) -> Iterator[None]:
             np.random.set_state(numpy_state)  # noqa: NPY002
 
 
-def _release(function: Callable[..., Any], *arguments: Any) -> Any:
-    # An Exception is what the caller of the release would see; KeyboardInterrupt and SystemExit are not outputs.
+def one_release(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return a copy of what the function returns, or its exception as an output.
+
+    An Exception is what the caller of the release would see; KeyboardInterrupt and SystemExit are not outputs.
+    """
     try:
         output = function(*arguments)
     except MechanismError:  # misuse of the protocol, not an output

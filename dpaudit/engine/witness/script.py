@@ -9,6 +9,7 @@ from typing import Any
 from dpaudit import claims
 from dpaudit.claims import Claim
 from dpaudit.mechanism import Batched, Fresh, Named, PerRelease, Plain
+from dpaudit.mechanism.conversations import Conversation
 from dpaudit.result.model import Witness
 
 PLACEHOLDER = "PLACEHOLDER"
@@ -120,6 +121,9 @@ def importable(origin: Any) -> tuple[str, str]:
         return "", repr(origin.name)
     if isinstance(origin, str):
         return "", repr(origin)
+    if isinstance(origin, PerRelease) and isinstance(origin.function, Conversation):
+        lines, name = importable(origin.function.begin)
+        return (f"import dpaudit\n{lines}", f"dpaudit.interactive({name})") if name else ("", "")
     if isinstance(origin, Batched | PerRelease | Fresh | Plain):
         wrapper = {Batched: "dpaudit.batched", PerRelease: "dpaudit.per_release", Fresh: "dpaudit.fresh", Plain: ""}
         lines, name = importable(origin.__wrapped__)

@@ -189,11 +189,14 @@ def find_witness(looker: Looker, found: Pair, learner: Learner, *, spent: int) -
     """
     request = looker.request
     try:
-        small = _shrink(looker, found, spent) if request.options.shrink else None
-        same = small is None or fingerprint(tuple(small)) == fingerprint(tuple(found))
+        smaller = _shrink(looker, found, spent) if request.options.shrink else []
         request.emit(Confirming())
-        attempts = [found] if small is None or same else [small, found]
-        confirmed = _confirm(looker, attempts, max(CONFIRMING * spent, FEWEST_SAMPLES), request.options.alpha)
+        attempts = {
+            fingerprint(tuple(pair)): pair for pair in [found, *reversed(smaller)]
+        }  # each once, the smallest last
+        confirmed = _confirm(
+            looker, [*reversed(attempts.values())], max(CONFIRMING * spent, FEWEST_SAMPLES), request.options.alpha
+        )
         pair, learner = confirmed or (found, learner)
         event = simplest(learner.kept(), learner.views, looker.points, learner.labels)
         if event is None:
@@ -204,7 +207,8 @@ def find_witness(looker: Looker, found: Pair, learner: Learner, *, spent: int) -
         return None, {}  # the verdict stands without a witness
 
 
-def _shrink(looker: Looker, found: Pair, spent: int) -> Pair | None:
+def _shrink(looker: Looker, found: Pair, spent: int) -> list[Pair]:
+    """Return pairs that seem to violate the claim too, the smallest first."""
     known: dict[Hashable, bool] = {fingerprint(tuple(found)): True}
     budget = min(max(20 * spent, 40_000), max(2 * spent, 2_000_000))
     hung = False
@@ -234,8 +238,17 @@ def _shrink(looker: Looker, found: Pair, spent: int) -> Pair | None:
         except BatchRaised:
             return look(pair, allowed)
 
+    neighbours = looker.request.neighbours
     with until(looker.deadline):
-        return smallest(looker.request.neighbours.strategy, violates, examples=EXAMPLES, seed=looker.entropy % 2**32)
+        small = smallest(neighbours.strategy, violates, examples=EXAMPLES, seed=looker.entropy % 2**32)
+    if neighbours.simpler is None:
+        return [] if small is None else [small]
+    # Hypothesis divides its looks among everything that could be smaller; leaving out single parts gets as many of its own.
+    steps = [small or found]
+    budget = looker.drawn + max(20 * spent, 40_000)
+    while shorter := next((pair for pair in neighbours.simpler(steps[0]) if violates(pair)), None):
+        steps.insert(0, shorter)
+    return [steps[0], *([small] if small is not None else [])]
 
 
 def _confirm(looker: Looker, pairs: Sequence[Pair], allowed: int, alpha: float) -> tuple[Pair, Learner] | None:
