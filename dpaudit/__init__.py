@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from dpaudit.mechanism.conversations import interactive
     from dpaudit.mechanism.isolated import isolated
     from dpaudit.mechanism.programs import program
+    from dpaudit.mechanism.services import service
     from dpaudit.result.model import Channel, Result, Witness
     from dpaudit.sensitivity import check_sensitivity, estimate_sensitivity
 
@@ -58,6 +59,7 @@ _HOME = {
     "dpaudit.mechanism.conversations": ("interactive",),
     "dpaudit.mechanism.isolated": ("isolated",),
     "dpaudit.mechanism.programs": ("program",),
+    "dpaudit.mechanism.services": ("service",),
     "dpaudit.sensitivity": ("check_sensitivity", "estimate_sensitivity"),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
@@ -101,6 +103,7 @@ __all__ = [
     "one_run_bound",
     "per_release",
     "program",
+    "service",
     "verify",
 ]
 

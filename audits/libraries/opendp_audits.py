@@ -99,7 +99,7 @@ def filtered(compose: Callable[[Any, Any], Any], claim: Claim) -> Any:
     return interactive(begin)
 
 
-EPSILONS = (0.25, 0.5, 1.0)
+EPSILONS = (0.25, 0.5)
 
 
 def privacy_filter(dp: Any, space: Any) -> Any:
@@ -112,15 +112,16 @@ def adaptive_composition(dp: Any, space: Any) -> Any:
 
 
 def converse(name: str, compose: Callable[[Any, Any], Any]) -> Audit:
+    """Scripts stay within the budget: a refusal takes OpenDP a fifth of a second, and does not depend on the data."""
     claim = PureDP(1.0, Relation.ADD_REMOVE)
-    pairs = functools.partial(neighbours.fixed, [([], [1]), ([1, 2], [1])], relation=claim.relation)
+    pairs = functools.partial(neighbours.fixed, [([], [1])], relation=claim.relation)
     return Audit(
         name=f"opendp-{name}",
         mechanism=functools.partial(filtered, compose, claim),
         mechanism_is_factory=True,
         claim=claim,
-        neighbours=lambda: neighbours.asking(pairs(), st.sampled_from(EPSILONS), max_questions=4),
-        options={"samples": 30_000},
+        neighbours=lambda: neighbours.asking(pairs(), st.sampled_from(EPSILONS), max_questions=2),
+        options={"samples": 20_000, "pairs": 4},
         expect=Verdict.NO_VIOLATION_FOUND,
     )
 

@@ -20,7 +20,7 @@ from dpaudit.engine.run import Run
 from dpaudit.engine.session import current
 from dpaudit.engine.timing.run import TimingRun
 from dpaudit.errors import Inconclusive, InvalidArgument, PrivacyViolation
-from dpaudit.mechanism.programs import close_streams
+from dpaudit.mechanism.waiting import close_all
 from dpaudit.neighbours import Neighbours, as_neighbours
 from dpaudit.result.model import Channel, Result
 
@@ -139,7 +139,7 @@ def audit(
         try:
             result = run(request).result()
         finally:
-            close_streams()
+            close_all()
     return replace(result, messages=(*result.messages, equal)) if equal else result
 
 

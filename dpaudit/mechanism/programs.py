@@ -41,6 +41,7 @@ from dpaudit.mechanism.formats import (
 )
 from dpaudit.mechanism.functions import PerRelease
 from dpaudit.mechanism.outputs import Outputs, ReleaseFailed, checked_outputs
+from dpaudit.mechanism.waiting import at_end_of_audit
 
 SEEDS = 2**53
 """Seeds are below this number, so that languages whose numbers are floats read them exactly."""
@@ -225,6 +226,7 @@ def _open(stream: Stream) -> Child:
     return child
 
 
+@at_end_of_audit
 def close_streams() -> None:
     """End the streams that this thread has started."""
     here = (os.getpid(), threading.get_ident())

@@ -1,19 +1,22 @@
-"""The time until which a mechanism may wait for something outside of Python: a process, a server.
+"""Waiting for something outside of Python, a process or a server: for how long, and what to close at the end of an audit.
 
-The engine sets it around every call (:func:`waiting_until`). What waits asks :func:`seconds_left`, and raises
+The engine sets the time around every call (:func:`waiting_until`). What waits asks :func:`seconds_left`, and raises
 :class:`DeadlinePassed` when there are none. A call that computes in Python cannot be cut short this way, and does not look.
+What stays open from call to call is closed by the functions that are registered with :func:`at_end_of_audit`.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
 WORTH_A_MESSAGE = 1.0  # seconds that a release was waited for when the time was up, for the result to mention it
 
 _deadline: ContextVar[float | None] = ContextVar("_deadline", default=None)
+
+_closers: list[Callable[[], None]] = []
 
 
 class DeadlinePassed(BaseException):
@@ -41,6 +44,18 @@ def seconds_left() -> float | None:
     """
     deadline = _deadline.get()
     return None if deadline is None else max(deadline - time.monotonic(), 0.0)
+
+
+def at_end_of_audit(close: Callable[[], None]) -> Callable[[], None]:
+    """Register a function that closes what this thread has opened; use as a decorator."""
+    _closers.append(close)
+    return close
+
+
+def close_all() -> None:
+    """Close what mechanisms have opened in this thread."""
+    for close in _closers:
+        close()
 
 
 def deadline_passed(what: str, since: float) -> DeadlinePassed:
