@@ -121,7 +121,7 @@ def converse(name: str, compose: Callable[[Any, Any], Any]) -> Audit:
         mechanism_is_factory=True,
         claim=claim,
         neighbours=lambda: neighbours.asking(pairs(), st.sampled_from(EPSILONS), max_questions=2),
-        options={"samples": 20_000, "pairs": 4},
+        options={"samples": 30_000, "pairs": 2},
         expect=Verdict.NO_VIOLATION_FOUND,
     )
 

@@ -8,6 +8,7 @@ Each module here is imported when asked for, and imports its library when a func
 - :mod:`dpaudit.adapters.estimators`: what ``fit`` leaves behind, as the output
 - :mod:`dpaudit.adapters.frames`: functions of data frames
 - :mod:`dpaudit.adapters.flower`: rounds of Flower's strategies, with the claim that their noise multiplier means
+- :mod:`dpaudit.adapters.sql`: queries to a database, on data that are loaded for every release
 
 A plain function of the data needs no adapter: ``dpaudit.audit(f, claim, neighbours)`` takes it as it is.
 """
