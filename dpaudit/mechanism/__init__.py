@@ -6,7 +6,8 @@ that length. An output may be anything: a float, an int, a string, a tuple, a di
 an array. An exception is an output too: see :class:`Raised`.
 
 Functions become mechanisms through :func:`batched` (``f(data, size, rng)``), :func:`per_release` (``f(data, rng)``) and
-:func:`fresh` (a new instance for every release). A function ``f(data)`` needs no wrapper.
+:func:`fresh` (a new instance for every release). A function ``f(data)`` needs no wrapper. What is no function in this process
+becomes a mechanism in the modules ``programs``, ``isolated``, ``services`` and ``conversations``, which are imported when needed.
 """
 
 from dpaudit.mechanism.functions import (
