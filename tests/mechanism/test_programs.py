@@ -23,7 +23,7 @@ from dpaudit.engine.events import RoundSettled
 from dpaudit.engine.sampling.blocks import OutOfTime, Sampler
 from dpaudit.engine.sampling.processes import Workers
 from dpaudit.errors import InvalidArgument, MechanismError
-from dpaudit.mechanism import children, programs
+from dpaudit.mechanism import children, clock_seed, programs
 from dpaudit.mechanism.formats import data_text
 from dpaudit.mechanism.outputs import Raised, ReleaseFailed
 from dpaudit.mechanism.programs import OneProcess, Stream, program
@@ -491,6 +491,29 @@ def test_a_program_that_seeds_itself_with_a_constant_is_noticed_where_workers_sh
 
 
 HANGS = "request['data'] and __import__('time').sleep(3600)"
+
+
+def test_a_program_whose_seed_is_the_time_is_an_error_and_one_without_noise_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = tmp_path / "clock"
+    clock.write_text("1")
+    waits: list[float] = []
+
+    def wait(seconds: float) -> None:  # the file stands for the clock, so that the test does not depend on the real one
+        waits.append(seconds)
+        clock.write_text(str(len(waits) + 1))
+
+    monkeypatch.setattr(clock_seed.time, "sleep", wait)
+    with pytest.raises(MechanismError, match="The time is its seed, so its releases are not independent"):
+        program(["cat", str(clock)]).sample([], clock_seed.REPEATS_TO_CHECK, rng())
+    assert program("echo 1").sample([], 2 * clock_seed.REPEATS_TO_CHECK, rng()) == [1] * 2 * clock_seed.REPEATS_TO_CHECK
+    assert len(waits) == 4  # once for each program
+    with waiting_until(time.monotonic() + 2.0):  # no time for a check
+        program("echo 2").sample([], clock_seed.REPEATS_TO_CHECK, rng())
+    assert len(waits) == 4
+    program("echo 2").sample([], 1, rng())  # now there is
+    assert len(waits) == 6
 
 
 def test_a_program_that_hangs_ends_with_the_time_budget() -> None:

@@ -191,12 +191,11 @@ def find_witness(looker: Looker, found: Pair, learner: Learner, *, spent: int) -
     try:
         smaller = _shrink(looker, found, spent) if request.options.shrink else []
         request.emit(Confirming())
-        attempts = {
-            fingerprint(tuple(pair)): pair for pair in [found, *reversed(smaller)]
-        }  # each once, the smallest last
-        confirmed = _confirm(
-            looker, [*reversed(attempts.values())], max(CONFIRMING * spent, FEWEST_SAMPLES), request.options.alpha
-        )
+        attempts = {fingerprint(tuple(found)): found}
+        for pair in reversed(smaller):
+            attempts.setdefault(fingerprint(tuple(pair)), pair)
+        allowed = max(CONFIRMING * spent, FEWEST_SAMPLES)
+        confirmed = _confirm(looker, [*reversed(attempts.values())], allowed, request.options.alpha)
         pair, learner = confirmed or (found, learner)
         event = simplest(learner.kept(), learner.views, looker.points, learner.labels)
         if event is None:
