@@ -72,7 +72,7 @@ def check(release: Callable[[], Any], command: str) -> None:
         return
     if len(seconds[0]) == len(seconds[1]) == 1 and seconds[0] != seconds[1]:
         raise MechanismError(
-            f"The program {shorten(command)} gives the same output in all processes that start in the same second. The time is its "
+            f"The program {shorten(command)} gives the same output in all processes that start in one second. The time is its "
             "seed, so its releases are not independent, and whoever knows the time knows the noise. Seed it from the system's "
             "entropy, or from a word {seed} of the command."
         )
