@@ -32,6 +32,10 @@ from dpaudit.mechanism import Raised as Raised
 from dpaudit.mechanism import batched as batched
 from dpaudit.mechanism import fresh as fresh
 from dpaudit.mechanism import per_release as per_release
+from dpaudit.mechanism.conversations import interactive as interactive
+from dpaudit.mechanism.isolated import isolated as isolated
+from dpaudit.mechanism.programs import program as program
+from dpaudit.mechanism.services import service as service
 from dpaudit.result.model import Channel as Channel
 from dpaudit.result.model import Result as Result
 from dpaudit.result.model import Witness as Witness

@@ -16,6 +16,7 @@ from dpaudit.engine.sampling.blocks import Sampler
 from dpaudit.engine.timing.clock import microseconds
 from dpaudit.engine.views.float_grid import lowest_bits
 from dpaudit.mechanism import Outputs, as_mechanism, batched, fresh, per_release
+from dpaudit.mechanism.conversations import interactive
 
 __all__ = [
     "ApproxDP",
@@ -28,6 +29,7 @@ __all__ = [
     "code",
     "draw",
     "fresh",
+    "interactive",
     "lowest_bit",
     "microseconds",
     "number",

@@ -74,11 +74,25 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
 
     check = known["check"] = commands.add_parser(
         "check",
-        help="audit one function, without an audit file",
-        description="Audit one function.",
+        help="audit one function or program, without an audit file",
+        description="Audit one function, or one program in any language.",
         epilog=EXIT_CODES,
     )
-    check.add_argument("target", metavar="TARGET", help="function or mechanism: file.py:name or pkg.mod:name")
+    check.add_argument(
+        "target", nargs="?", metavar="TARGET", help="function or mechanism: file.py:name or pkg.mod:name"
+    )
+    check.add_argument(
+        "--command", dest="program", metavar="COMMAND", help="a program instead, e.g. './count --epsilon 1'"
+    )
+    check.add_argument(
+        "--mode",
+        choices=("once", "stream"),
+        help="a process for every release, or one that answers requests line by line (default once)",
+    )
+    check.add_argument("--data-as", choices=("json", "csv", "lines"), help="what the program reads (default json)")
+    check.add_argument(
+        "--output-as", choices=("json", "text", "lines", "numbers"), help="what the program writes (default json)"
+    )
     check.add_argument("--epsilon", type=float, required=True, help="claimed epsilon")
     check.add_argument("--delta", type=float, default=0.0, help="claimed delta (default 0)")
     check.add_argument("--rows", required=True, metavar="ROWS", help="what a row is, e.g. 'integers(0, 10)'")

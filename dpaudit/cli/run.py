@@ -36,6 +36,7 @@ from dpaudit.engine.sampling.executor import CannotBeSent
 from dpaudit.engine.sampling.processes import Workers
 from dpaudit.errors import DPAuditError, InvalidArgument
 from dpaudit.mechanism import batched, per_release
+from dpaudit.mechanism.programs import program
 from dpaudit.report import KINDS, check_reports, github_summary, write_reports
 from dpaudit.report.document import Document, Entry, sorted_entries
 from dpaudit.report.source import source_of
@@ -492,6 +493,28 @@ def calls_of(function: Any) -> str:
     return "data-rng" if names[:1] == ["rng"] else "data"
 
 
+def _checked_mechanism(args: argparse.Namespace, settings: Settings, here: Path) -> Any:
+    """Return the function or the program that ``dpaudit check`` is about."""
+    of_program = {name: getattr(args, name) for name in ("mode", "data_as", "output_as")}
+    given = {name: value for name, value in of_program.items() if value is not None}
+    if args.program is not None:
+        if args.target is not None or args.calls is not None:
+            raise InvalidArgument(
+                f"--command={args.program!r} is the program that is audited: leave out TARGET and --calls."
+            )
+        return program(args.program, folder=here, **given)
+    if given:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise InvalidArgument(f"{named} is for programs: name one with --command.")
+    if args.target is None:
+        raise InvalidArgument("Name a function (file.py:name or pkg.mod:name), or a program with --command.")
+    function = load_target(args.target, root=settings.root, here=here)
+    if isinstance(function, Audit):
+        raise InvalidArgument(f"{args.target} is an Audit, with a claim and neighbours: `dpaudit run {args.target}`.")
+    wraps: dict[str, Callable[[Any], Any]] = {"data": lambda f: f, "data-rng": per_release, "batched": batched}
+    return function if hasattr(function, "sample") else wraps[args.calls or calls_of(function)](function)
+
+
 def check_command(args: argparse.Namespace, settings: Settings, here: Path, out: IO[str]) -> int:
     """``dpaudit check``: the one audit has the alpha of the whole run."""
     from dpaudit import neighbours
@@ -503,17 +526,11 @@ def check_command(args: argparse.Namespace, settings: Settings, here: Path, out:
     rows = parse_rows(args.rows)
     smallest = args.min_size if args.min_size is not None else (0 if args.relation == "add-remove" else 1)
     make = neighbours.add_remove if args.relation == "add-remove" else neighbours.substitute
-    wraps: dict[str, Callable[[Any], Any]] = {"data": lambda f: f, "data-rng": per_release, "batched": batched}
     check_reports({name: getattr(args, name) for name in ("output", *KINDS)})
     with contextlib.redirect_stdout(console):
-        function = load_target(args.target, root=settings.root, here=here)
-        if isinstance(function, Audit):
-            raise InvalidArgument(
-                f"{args.target} is an Audit, with a claim and neighbours: `dpaudit run {args.target}`."
-            )
         audit = Audit(
-            name=args.target,
-            mechanism=function if hasattr(function, "sample") else wraps[args.calls or calls_of(function)](function),
+            name=args.program or args.target or "",
+            mechanism=_checked_mechanism(args, settings, here),
             claim=claim,
             neighbours=make(rows, min_size=smallest, max_size=args.max_size),
         )

@@ -21,6 +21,7 @@ from dpaudit.engine.run import Run
 from dpaudit.engine.session import current
 from dpaudit.engine.timing.run import TimingRun
 from dpaudit.errors import Inconclusive, InvalidArgument, PrivacyViolation
+from dpaudit.mechanism.waiting import close_all
 from dpaudit.neighbours import Neighbours, as_neighbours
 from dpaudit.result.model import Channel, Result
 
@@ -143,7 +144,10 @@ def audit(
     with ProgressHandler(wanted=progress) as show_progress:
         handlers = (show_progress,) if on_event is None else (show_progress, on_event)
         request = Request.of(mechanism, claim, close, chosen, name or name_of(mechanism), handlers, notes=equal)
-        return run(request).result()
+        try:
+            return run(request).result()
+        finally:
+            close_all()
 
 
 def _with_options_of_audit(function: F) -> F:
@@ -245,7 +249,7 @@ def name_of(mechanism: Any) -> str:
     if isinstance(mechanism, str):
         return mechanism
     inner = getattr(mechanism, "__wrapped__", mechanism)
-    return getattr(inner, "__qualname__", None) or type(inner).__name__
+    return getattr(inner, "__qualname__", None) or getattr(inner, "__name__", None) or type(inner).__name__
 
 
 def _check_arguments(mechanism: Any, claim: Any, neighbours: Any, name: Any) -> None:

@@ -12,10 +12,12 @@ function               relation                             a pair
 :func:`secrets`        ``SECRETS``                          two secrets; data drawn again for every release
 :func:`fixed`          yours                                the pairs you name
 :func:`pairs`          yours                                the pairs of your own strategy
+:func:`asking`         that of its pairs                    data sets, both asked the same questions
 =====================  ===================================  ==========================================================
 """
 
 from dpaudit.neighbours._answers import answers
+from dpaudit.neighbours._asking import asking
 from dpaudit.neighbours._containers import array, frame
 from dpaudit.neighbours._core import Neighbours, Pair, check_relation
 from dpaudit.neighbours._given import Secret, as_neighbours, fixed, pairs, secrets
@@ -29,6 +31,7 @@ __all__ = [
     "answers",
     "array",
     "as_neighbours",
+    "asking",
     "check_relation",
     "fixed",
     "frame",

@@ -52,6 +52,9 @@ class Neighbours:
     adjacent: Callable[[Any, Any], bool] | None = None
     edit: Callable[[Pair, np.random.Generator], Pair | None] | None = None
     named: bool = False  # there are no other pairs than the corners
+    simpler: Callable[[Pair], Iterable[Pair]] | None = (
+        None  # pairs with one part left out, to shrink a witness part by part
+    )
 
     def __repr__(self) -> str:
         return self.description
@@ -176,6 +179,7 @@ class Neighbours:
             find_corners=lambda: map(mapped, self.find_corners()),
             adjacent=None,
             edit=None,
+            simpler=None,
         )
 
     def satisfies(self, data: Any, neighbour: Any) -> bool:

@@ -1,6 +1,6 @@
 """Every example of README.md and docs/*.md is run, in the order of the page, in a folder of its own.
 
-What is run depends on the fence (with ``needs=NAME`` only where that library is installed):
+What is run depends on the fence (with ``needs=NAME`` only where that library or program is installed):
 
 ``python file=NAME``   (or any language with file=) is written to that file
 ``python``             with >>> is a doctest; otherwise it is executed (functions test_...() are called), and a block ``text``
@@ -24,6 +24,7 @@ import itertools
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -61,9 +62,10 @@ class Block:
 
     @property
     def missing(self) -> str:
-        """The library that it needs and that is not installed, if there is one."""
+        """The library or program that it needs and that is not installed, if there is one."""
         wanted = self.options.get("needs", "")
-        return wanted if wanted and importlib.util.find_spec(wanted) is None else ""
+        there = not wanted or importlib.util.find_spec(wanted) is not None or shutil.which(wanted) is not None
+        return "" if there else wanted
 
 
 def blocks(page: Path) -> list[Block]:

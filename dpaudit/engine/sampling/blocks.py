@@ -51,6 +51,7 @@ from dpaudit.mechanism import (
     exited,
     kept,
 )
+from dpaudit.mechanism.waiting import DeadlinePassed, waiting_until
 
 Counts: TypeAlias = NDArray[np.int64]
 Container: TypeAlias = tuple[str, tuple[int, ...]]
@@ -134,6 +135,13 @@ class Sampler:
         held : bool
             Copy the outputs if needed. If False, use them before the next call, which may write into the same memory.
         """
+        try:
+            with waiting_until(deadline):
+                return self._draw(data, size, seed, deadline, held=held)
+        except DeadlinePassed as stop:
+            raise OutOfTime(str(stop)) from None
+
+    def _draw(self, data: Any, size: int, seed: ISeedSequence, deadline: float | None, *, held: bool) -> Outputs:
         rng = np.random.Generator(np.random.PCG64(seed))  # type: ignore[arg-type]  # numpy's stubs leave out the interface
         if _is_secret(data) and not getattr(self.mechanism, "samples_secrets", False):
             # Pufferfish: the data are drawn anew in every trial.

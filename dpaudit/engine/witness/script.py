@@ -15,6 +15,7 @@ from dpaudit import claims
 from dpaudit.claims import Claim
 from dpaudit.engine.witness.python_code import EventCode
 from dpaudit.mechanism import Batched, Fresh, Mechanism, Named, PerRelease, Plain
+from dpaudit.mechanism.conversations import Conversation
 from dpaudit.result.model import Witness
 
 PLACEHOLDER = "PLACEHOLDER"
@@ -221,6 +222,11 @@ def write(origin: Any) -> Written:
         return Written(expression=repr(origin.name))
     if isinstance(origin, str):
         return Written(expression=repr(origin))
+    if isinstance(origin, PerRelease) and isinstance(origin.function, Conversation):
+        inner = write(origin.function.begin)
+        if not inner.expression:
+            return inner
+        return replace(inner, expression=f"interactive({inner.expression})", replayed=("interactive", *inner.replayed))
     if isinstance(origin, Batched | PerRelease | Fresh | Plain):
         wrapper = {Batched: "batched", PerRelease: "per_release", Fresh: "fresh", Plain: ""}[type(origin)]
         inner = write(origin.__wrapped__)

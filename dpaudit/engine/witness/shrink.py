@@ -206,13 +206,13 @@ def find_witness(looker: Looker, found: Pair, learner: Learner, *, spent: int) -
     """
     request = looker.request
     try:
-        small = _shrink(looker, found, spent) if request.options.shrink else None
-        same = small is None or fingerprint(tuple(small)) == fingerprint(tuple(found))
+        smaller = _shrink(looker, found, spent) if request.options.shrink else []
         request.emit(Confirming())
-        attempts = [found] if small is None or same else [small, found]
-        confirmed = _confirm(
-            looker, attempts, max(SHRINK.confirming_factor * spent, SHRINK.fewest), request.options.alpha
-        )
+        attempts = {fingerprint(tuple(found)): found}
+        for pair in reversed(smaller):
+            attempts.setdefault(fingerprint(tuple(pair)), pair)
+        allowed = max(SHRINK.confirming_factor * spent, SHRINK.fewest)
+        confirmed = _confirm(looker, [*reversed(attempts.values())], allowed, request.options.alpha)
         pair, learned = confirmed or (found, learner)
         event = simplest(learned.kept(), learned.views, looker.points, learned.labels)
         if event is not None:
@@ -233,7 +233,8 @@ def witness_as_found(looker: Looker, found: Pair, learner: Learner) -> tuple[Wit
     return (None, {}) if measured is None else (_as_witness(looker, measured, False, False), measured.outputs)
 
 
-def _shrink(looker: Looker, found: Pair, spent: int) -> Pair | None:
+def _shrink(looker: Looker, found: Pair, spent: int) -> list[Pair]:
+    """Return pairs that seem to violate the claim too, the smallest first."""
     known: dict[Hashable, bool] = {fingerprint(tuple(found)): True}
     budget = min(max(20 * spent, 40_000), max(2 * spent, 2_000_000))
     hung = False
@@ -263,10 +264,17 @@ def _shrink(looker: Looker, found: Pair, spent: int) -> Pair | None:
         except BatchRaised:
             return look(pair, allowed)
 
+    neighbours = looker.request.neighbours
     with until(looker.deadline):
-        return smallest(
-            looker.request.neighbours.strategy, violates, examples=SHRINK.examples, seed=looker.entropy % 2**32
-        )
+        small = smallest(neighbours.strategy, violates, examples=SHRINK.examples, seed=looker.entropy % 2**32)
+    if neighbours.simpler is None:
+        return [] if small is None else [small]
+    # Hypothesis divides its looks among everything that could be smaller; leaving out single parts gets as many of its own.
+    steps = [small or found]
+    budget = looker.drawn + max(20 * spent, 40_000)
+    while shorter := next((pair for pair in neighbours.simpler(steps[0]) if violates(pair)), None):
+        steps.insert(0, shorter)
+    return [steps[0], *([small] if small is not None else [])]
 
 
 def _confirm(looker: Looker, pairs: Sequence[Pair], allowed: int, alpha: float) -> tuple[Pair, Learner] | None:

@@ -1,39 +1,22 @@
-"""Mechanisms: the objects that are audited, and wrappers that make them from functions.
-
-A mechanism is anything random that turns a data set into an output. The protocol is one method, ``sample(data, size,
-rng)``, which returns ``size`` independent outputs: a numpy array whose first axis has length ``size``, or any sequence of
-that length. An output may be anything: a float, an int, a string, a tuple, a dict, a list of varying length, None, NaN,
-an array. An exception is an output too: see :class:`Raised`.
-
-Functions become mechanisms through :func:`batched` (``f(data, size, rng)``), :func:`per_release` (``f(data, rng)``) and
-:func:`fresh` (a new instance for every release). A function ``f(data)`` needs no wrapper.
-"""
+"""Functions as mechanisms: the protocol, and wrappers for every way in which a function may be called."""
 
 from __future__ import annotations
 
-import copy
 import functools
 import importlib
 import inspect
-import itertools
 import random
-import re
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit._util.validation import check_count, check_generator, did_you_mean, shorten
 from dpaudit.errors import DPAuditError, InvalidArgument, MechanismError
-
-Outputs: TypeAlias = NDArray[Any] | Sequence[Any]
-
-MOST_ITEMS = 100_000
-"""Number of items that are read from an iterator that a mechanism returns. The iterator may be endless."""
+from dpaudit.mechanism.outputs import UNCHANGING, Outputs, Raised, checked_outputs, exited, kept
 
 
 @runtime_checkable
@@ -52,42 +35,6 @@ class Mechanism(Protocol):
         rng : numpy.random.Generator
             Source of all randomness.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class Raised:
-    """The output of a release that raised an exception: its type, and its message with numbers and quoted text blanked.
-
-    The caller of a release sees whether it raises, and which exception, so exceptions must be private like other outputs.
-
-    >>> Raised.from_exception(ValueError("row 17 has age 212.5"))
-    Raised(type='ValueError', template='row # has age #')
-    """
-
-    type: str
-    template: str = ""
-
-    @classmethod
-    def from_exception(cls, error: Exception) -> Raised:
-        """Summarise an exception so that equal causes compare equal."""
-        kind = type(error)
-        name = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-        try:
-            message = str(error)
-        except Exception:  # the user's exception class has a broken __str__
-            message = "(a message that cannot be read)"
-        return cls(name, _template(message))
-
-    def __str__(self) -> str:
-        return f"raises {self.type}" + (f": {self.template}" if self.template else "")
-
-
-_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
-_NUMBER = re.compile(r"0x[0-9a-fA-F]+|[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?\b(?:nan|inf)\b")
-
-
-def _template(message: str, limit: int = 120) -> str:
-    return _NUMBER.sub("#", _QUOTED.sub("'...'", message))[:limit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +68,7 @@ class PerRelease:
         check_count(minimum=0, size=size)
         check_generator(rng=rng)
         for _ in range(size):
-            yield _release(self.function, data, rng)
+            yield one_release(self.function, data, rng)
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
@@ -149,7 +96,7 @@ class Plain:
         check_generator(rng=rng)
         with seeded_globals(rng):
             for _ in range(size):
-                yield _release(self.function, data)
+                yield one_release(self.function, data)
 
     @property
     def __wrapped__(self) -> Callable[..., Any]:
@@ -172,7 +119,7 @@ class Fresh:
         check_generator(rng=rng)
         with seeded_globals(rng):
             for _ in range(size):
-                yield _release(self.release, data, rng)
+                yield one_release(self.release, data, rng)
 
     def release(self, data: Any, rng: np.random.Generator) -> Any:
         """Make an instance and return its output."""
@@ -256,24 +203,6 @@ def as_mechanism(source: Any) -> Mechanism:
     )
 
 
-def checked_outputs(outputs: Outputs, size: int) -> Outputs:
-    """Return ``outputs`` if there are exactly ``size`` of them."""
-    if type(outputs) is np.ndarray and outputs.shape[:1] == (size,):
-        return outputs
-    try:
-        if isinstance(outputs, str | bytes | Mapping | Set):  # one output with a length, not a sequence of outputs
-            raise TypeError
-        count = len(outputs)
-    except TypeError:
-        raise MechanismError(
-            f"The mechanism returned {shorten(outputs)} for size={size}; it must return {size} outputs, as an array "
-            "whose first axis has that length or as a sequence. Wrap a function of one release in dpaudit.per_release."
-        ) from None
-    if count != size:
-        raise MechanismError(f"The mechanism returned {count} outputs for size={size}; it must return exactly {size}.")
-    return outputs
-
-
 _CALLS = {
     1: ("f(data)", "pass it as it is"),
     2: ("f(data, rng)", "wrap it: dpaudit.per_release({name})"),
@@ -337,17 +266,11 @@ def seeded_globals(rng: np.random.Generator) -> Iterator[None]:
             np.random.set_state(numpy_state)  # noqa: NPY002
 
 
-def exited(stop: SystemExit) -> MechanismError:
-    """Return the error for a mechanism that called ``sys.exit``, which would end the program and its other audits."""
-    code = "" if stop.code is None else shorten(stop.code)
-    return MechanismError(
-        f"The mechanism called sys.exit({code}), which ends the program instead of answering. Let it raise an exception, "
-        "which is an output like any other, or return a value."
-    )
+def one_release(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Return a copy of what the function returns, or its exception as an output.
 
-
-def _release(function: Callable[..., Any], *arguments: Any) -> Any:
-    # An Exception is what the caller of the release would see; KeyboardInterrupt and SystemExit are not outputs.
+    An Exception is what the caller of the release would see; KeyboardInterrupt and SystemExit are not outputs.
+    """
     try:
         output = function(*arguments)
     except MechanismError:  # misuse of the protocol, not an output
@@ -356,35 +279,7 @@ def _release(function: Callable[..., Any], *arguments: Any) -> Any:
         raise exited(stop) from stop
     except Exception as error:
         return Raised.from_exception(error)
-    return output if type(output) in _UNCHANGING else kept(output)
-
-
-_UNCHANGING = frozenset({float, int, bool, str, bytes, complex, type(None), np.float64, np.int64, np.bool_, Raised})
-
-
-def kept(output: Any) -> Any:
-    """Return a copy of an output, because a mechanism may write its next output into the same array, list or dict.
-
-    Without the copy all outputs of a block could equal the last one, and would not be independent.
-    """
-    kind = type(output)
-    if kind is np.ndarray and not output.dtype.hasobject:
-        return output.copy()
-    if kind in (tuple, list) and _UNCHANGING.issuperset(map(type, output)):
-        return output if kind is tuple else output.copy()
-    if kind is dict and _UNCHANGING.issuperset(map(type, output.values())):
-        return output.copy()
-    if isinstance(output, Iterator):
-        try:
-            return list(itertools.islice(output, MOST_ITEMS))  # an iterator can be read only once
-        except SystemExit as stop:
-            raise exited(stop) from stop
-        except Exception as error:
-            return Raised.from_exception(error)
-    try:
-        return copy.deepcopy(output)
-    except Exception:  # a lock or an open connection: it has no contents to encode
-        return output
+    return output if type(output) in UNCHANGING else kept(output)
 
 
 def _callable(function: Any) -> Any:

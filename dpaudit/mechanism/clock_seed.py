@@ -1,0 +1,78 @@
+"""Detect programs whose seed is the time in seconds, as in ``srand(time(NULL))``.
+
+Where every release is a process of its own, all that start in the same second then draw the same noise: they are not independent,
+and without this check the audit would take that for evidence.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import time
+from collections.abc import Callable, Hashable
+from typing import Any
+
+from dpaudit._util.validation import shorten
+from dpaudit._util.values import fingerprint
+from dpaudit.errors import MechanismError
+from dpaudit.mechanism.outputs import ReleaseFailed
+from dpaudit.mechanism.waiting import seconds_left
+
+REPEATS_TO_CHECK = 8
+"""Equal outputs in a row after which a program is suspected."""
+OUTPUTS_OF_A_SECOND = 16
+"""Outputs that are compared then, in each of two seconds."""
+CHECK_SECONDS = 3.0
+"""No check is made if less time than this is left for the call, or for the audit."""
+
+MOST_REMEMBERED = 1000
+"""Data sets whose last output is remembered."""
+
+_in_a_row: dict[Hashable, tuple[Hashable, int]] = {}  # per program and data: the last output, how often in a row
+_checked: set[Hashable] = set()
+
+
+def suspected(program: Hashable, data: Any, output: Any) -> bool:
+    """Return whether a program is to be checked: it has given one output on the same data some times in a row.
+
+    True at most once for each program, and not while the deadline of the audit or the time-out of a call would come in between.
+    """
+    if program in _checked:
+        return False
+    key, seen = (program, fingerprint(data)), fingerprint(output)
+    before, times = _in_a_row.get(key, (None, 0))
+    times = times + 1 if before == seen else 1
+    if len(_in_a_row) >= MOST_REMEMBERED:
+        _in_a_row.clear()
+    _in_a_row[key] = (seen, times)
+    if times < REPEATS_TO_CHECK or not _time_to_check():
+        return False
+    _checked.add(program)
+    return True
+
+
+def _time_to_check() -> bool:
+    left = seconds_left()
+    return min(math.inf if left is None else left, signal.getitimer(signal.ITIMER_REAL)[0] or math.inf) > CHECK_SECONDS
+
+
+def check(release: Callable[[], Any], command: str) -> None:
+    """Raise MechanismError if outputs depend on the second in which they are drawn.
+
+    All n outputs of one second are equal, and so are those of another, but not to the former. If releases were independent, with
+    p_a the probability of output a, that would have the probability sum over a != b of (p_a p_b)^n, which is at most 2^(1 - 2 n)
+    (two outputs of probability 1/2 each): below 1e-9 for n = 16. What is drawn here is not used for anything else.
+    """
+    seconds: list[set[Hashable]] = []
+    try:
+        for _ in range(2):
+            time.sleep(1.05 - time.time() % 1.0)  # a little later: C's time() is behind by some milliseconds
+            seconds.append({fingerprint(release()) for _ in range(OUTPUTS_OF_A_SECOND)})
+    except ReleaseFailed:
+        return
+    if len(seconds[0]) == len(seconds[1]) == 1 and seconds[0] != seconds[1]:
+        raise MechanismError(
+            f"The program {shorten(command)} gives the same output in all processes that start in one second. The time is its "
+            "seed, so its releases are not independent, and whoever knows the time knows the noise. Seed it from the system's "
+            "entropy, or from a word {seed} of the command."
+        )
