@@ -21,7 +21,8 @@ from dpaudit._util.validation import array_within, check_count, check_interval, 
 from dpaudit.claims import PureDP, Relation
 from dpaudit.exact.mechanism_laws.histogram import as_quantile, rank
 from dpaudit.exact.mechanism_laws.inverse_sensitivity import Segments, mean_segments, quantile_segments
-from mechanisms._common import Floats, check_draw
+
+from ._common import Floats, check_draw
 
 
 @dataclass(frozen=True, slots=True)
