@@ -12,7 +12,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpaudit import accuracy, anonymity, exact, neighbours
+    from dpaudit import accuracy, anonymity, exact, mechanisms, neighbours, statements
     from dpaudit.claims import (
         ApproxDP,
         Claim,
@@ -55,7 +55,7 @@ _HOME = {
     "dpaudit.sensitivity": ("check_sensitivity", "estimate_sensitivity"),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
-_ROOMS = ("accuracy", "anonymity", "exact", "neighbours")
+_ROOMS = ("accuracy", "anonymity", "exact", "mechanisms", "neighbours", "statements")
 
 __all__ = [
     "ApproxDP",
@@ -89,9 +89,11 @@ __all__ = [
     "estimate_sensitivity",
     "exact",
     "fresh",
+    "mechanisms",
     "neighbours",
     "one_run_bound",
     "per_release",
+    "statements",
     "verify",
 ]
 

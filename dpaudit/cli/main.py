@@ -22,6 +22,7 @@ TARGET = "folder, file.py, file.py:name, pkg.mod or pkg.mod:name"
 ROOMS = {
     "accuracy": "accuracy theorems: list, show, verify, compare",
     "anonymity": "k-anonymity, l-diversity, t-closeness of a table",
+    "statements": "the ledger of printed statements: list, show (run) a row, verify all",
 }
 _CHOICES = re.compile(r"invalid choice: '?(.*?)'? \(choose from (.*)\)$", re.DOTALL)
 
