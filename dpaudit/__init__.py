@@ -26,11 +26,23 @@ if TYPE_CHECKING:
     from dpaudit.diagnosis.staged import Diagnosis, diagnose
     from dpaudit.engine.audit import Audit, assert_private, audit
     from dpaudit.engine.membership import audit_scores, one_run_bound
-    from dpaudit.errors import DPAuditError, Inconclusive, InvalidArgument, MechanismError, PrivacyViolation
+    from dpaudit.errors import (
+        AccuracyViolation,
+        DPAuditError,
+        Inconclusive,
+        InvalidArgument,
+        MechanismError,
+        PrivacyViolation,
+    )
     from dpaudit.exact.verification import verify
     from dpaudit.mechanism import Mechanism, Raised, batched, fresh, per_release
     from dpaudit.result.model import Channel, Result, Witness
     from dpaudit.sensitivity import check_sensitivity, estimate_sensitivity
+    from dpaudit.utility.check import DrawnData, assert_accurate, check_accuracy
+    from dpaudit.utility.definition import AccuracyAudit
+    from dpaudit.utility.error_claim import MeanError, RootMeanSquaredError, WithinError
+    from dpaudit.utility.result import AccuracyResult
+    from dpaudit.utility.tradeoff import Tradeoff
 
 __version__ = "0.1.0"
 
@@ -49,24 +61,41 @@ _HOME = {
     "dpaudit.engine.audit": ("Audit", "assert_private", "audit"),
     "dpaudit.engine.membership": ("audit_scores", "one_run_bound"),
     "dpaudit.result.model": ("Channel", "Result", "Witness"),
-    "dpaudit.errors": ("DPAuditError", "Inconclusive", "InvalidArgument", "MechanismError", "PrivacyViolation"),
+    "dpaudit.errors": (
+        "AccuracyViolation",
+        "DPAuditError",
+        "Inconclusive",
+        "InvalidArgument",
+        "MechanismError",
+        "PrivacyViolation",
+    ),
     "dpaudit.exact.verification": ("verify",),
     "dpaudit.mechanism": ("Mechanism", "Raised", "batched", "fresh", "per_release"),
     "dpaudit.sensitivity": ("check_sensitivity", "estimate_sensitivity"),
+    "dpaudit.utility.check": ("DrawnData", "assert_accurate", "check_accuracy"),
+    "dpaudit.utility.definition": ("AccuracyAudit",),
+    "dpaudit.utility.error_claim": ("MeanError", "RootMeanSquaredError", "WithinError"),
+    "dpaudit.utility.result": ("AccuracyResult",),
+    "dpaudit.utility.tradeoff": ("Tradeoff",),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
 _ROOMS = ("accuracy", "anonymity", "exact", "mechanisms", "neighbours", "statements")
 
 __all__ = [
+    "AccuracyAudit",
+    "AccuracyResult",
+    "AccuracyViolation",
     "ApproxDP",
     "Audit",
     "Channel",
     "Claim",
     "DPAuditError",
     "Diagnosis",
+    "DrawnData",
     "GaussianDP",
     "Inconclusive",
     "InvalidArgument",
+    "MeanError",
     "Mechanism",
     "MechanismError",
     "PrivacyViolation",
@@ -75,15 +104,20 @@ __all__ = [
     "Relation",
     "RenyiDP",
     "Result",
+    "RootMeanSquaredError",
+    "Tradeoff",
     "Verdict",
+    "WithinError",
     "Witness",
     "ZeroConcentratedDP",
     "accuracy",
     "anonymity",
+    "assert_accurate",
     "assert_private",
     "audit",
     "audit_scores",
     "batched",
+    "check_accuracy",
     "check_sensitivity",
     "diagnose",
     "estimate_sensitivity",

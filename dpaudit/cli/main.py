@@ -115,6 +115,18 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     )
     init.add_argument("folder", nargs="?", type=Path, default=Path(), metavar="FOLDER")
 
+    tradeoff = known["tradeoff"] = commands.add_parser(
+        "tradeoff",
+        help="draw error against shown epsilon for one mechanism over its parameter",
+        description="Measure a dpaudit.Tradeoff: the mean error, and the epsilon that is shown, for every value of a parameter.",
+    )
+    tradeoff.add_argument("target", metavar="TARGET", help="a dpaudit.Tradeoff: file.py:name or pkg.mod:name")
+    tradeoff.add_argument("--samples", type=_count, metavar="N", help="releases per audit (default 1e5)")
+    tradeoff.add_argument("--alpha", type=float, metavar="A", help="error probability of all bounds (default 1e-6)")
+    tradeoff.add_argument("--seed", type=int, metavar="N", help="root of all random numbers")
+    tradeoff.add_argument("--plot", type=Path, metavar="FILE.svg", help="write a picture")
+    tradeoff.add_argument("--json", action="store_true", help="as JSON")
+
     for name, text in ROOMS.items():
         commands.add_parser(name, help=text, add_help=False)
     return parser, known
@@ -300,6 +312,12 @@ def _init(args: argparse.Namespace, out: IO[str]) -> int:
     return OK
 
 
+def _tradeoff(args: argparse.Namespace, out: IO[str]) -> int:
+    from dpaudit.cli.tradeoff import tradeoff_command
+
+    return tradeoff_command(args, Path.cwd(), out)
+
+
 _COMMANDS: dict[str, Any] = {
     "run": _run,
     "check": _check,
@@ -307,6 +325,7 @@ _COMMANDS: dict[str, Any] = {
     "report": _report,
     "compare": _compare,
     "init": _init,
+    "tradeoff": _tradeoff,
 }
 
 

@@ -30,6 +30,7 @@ LAYER = {
     "mechanisms": 3,
     "diagnosis": 3.5,
     "statements": 3.5,
+    "utility": 3.5,
     "report": 4,
     "baseline": 4.5,
     "cli": 5,
