@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: audit test lint types unit golden format clean
+.PHONY: audit test lint types unit golden atlas format clean
 
 audit: $(STAMP)
 	$(BIN)/python -m dpaudit run audits -j $(WORKERS)
@@ -28,6 +28,10 @@ unit: $(STAMP)
 # Pins the results of the audits in tests/golden anew, and prints which of them changed.
 golden: $(STAMP)
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m tests.golden
+
+# Draws the pictures of docs/atlas.md again, in about two minutes.
+atlas: $(STAMP)
+	$(BIN)/python -m benchmarks.atlas docs/atlas
 
 format: $(STAMP)
 	$(BIN)/ruff check --fix .

@@ -2,8 +2,10 @@ from dpaudit import accountant as accountant
 from dpaudit import accuracy as accuracy
 from dpaudit import anonymity as anonymity
 from dpaudit import exact as exact
+from dpaudit import mechanisms as mechanisms
 from dpaudit import neighbours as neighbours
 from dpaudit import replay as replay
+from dpaudit import statements as statements
 from dpaudit import training as training
 from dpaudit.accountant.check import check_accountant as check_accountant
 from dpaudit.claims import ApproxDP as ApproxDP
@@ -43,6 +45,15 @@ from dpaudit.sensitivity import check_sensitivity as check_sensitivity
 from dpaudit.sensitivity import estimate_sensitivity as estimate_sensitivity
 from dpaudit.training.audit import TrainingAudit as TrainingAudit
 from dpaudit.training.audit import audit_training as audit_training
+from dpaudit.utility.check import DrawnData as DrawnData
+from dpaudit.utility.check import assert_accurate as assert_accurate
+from dpaudit.utility.check import check_accuracy as check_accuracy
+from dpaudit.utility.definition import AccuracyAudit as AccuracyAudit
+from dpaudit.utility.error_claim import MeanError as MeanError
+from dpaudit.utility.error_claim import RootMeanSquaredError as RootMeanSquaredError
+from dpaudit.utility.error_claim import WithinError as WithinError
+from dpaudit.utility.result import AccuracyResult as AccuracyResult
+from dpaudit.utility.tradeoff import Tradeoff as Tradeoff
 
 __version__: str
 __all__: list[str]

@@ -47,5 +47,9 @@ class PrivacyViolation(_CarriesResult):
     """The mechanism leaks more than its claim allows. Prints the witness; ``.result`` has everything."""
 
 
+class AccuracyViolation(_CarriesResult):
+    """The mechanism is less accurate than it claims. Prints the data set; ``.result`` has everything."""
+
+
 class Inconclusive(_CarriesResult):
     """The budget ended with less power than was asked for."""

@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 from scipy.special import logsumexp
 
-from mechanisms._common import Floats
+from ._common import Floats
 
 _NODES = 40
 _REACH = 64.0  # tails end where the slowest exponential has fallen by exp(-64)

@@ -20,7 +20,8 @@ from dpaudit._util.validation import check_finite, check_positive, finite_array
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
 from dpaudit.exact.mechanism_laws.above_threshold import NONE_ABOVE, above_threshold_law, worst_case_epsilon
-from mechanisms._common import Floats, Query, answers_of, check_draw, chunks
+
+from ._common import Floats, Query, answers_of, check_draw, chunks
 
 
 @dataclass(frozen=True, slots=True)

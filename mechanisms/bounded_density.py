@@ -18,7 +18,8 @@ from numpy.typing import ArrayLike
 from dpaudit import exact
 from dpaudit._util.validation import check_choice, check_positive
 from dpaudit.errors import InvalidArgument
-from mechanisms._common import Floats, check_draw
+
+from ._common import Floats, check_draw
 
 FAMILIES: Final = ("DE", "p1", "p2")
 

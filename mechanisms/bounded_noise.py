@@ -47,12 +47,13 @@ from dpaudit._util.validation import (
 )
 from dpaudit.claims import ApproxDP, Relation, gaussian_delta
 from dpaudit.errors import InvalidArgument, MissingDependency
-from mechanisms._common import Floats, answer_of, check_draw
-from mechanisms.bounded_density import FAMILIES, noise_law, one_query_delta, shape, unit_cdf, unit_noise
-from mechanisms.gaussian import analytic_scale
+
+from ._common import Floats, answer_of, check_draw
+from .bounded_density import FAMILIES, noise_law, one_query_delta, shape, unit_cdf, unit_noise
+from .gaussian import analytic_scale
 
 if TYPE_CHECKING:
-    from mechanisms.registry import Entry
+    from .registry import Entry
 
 # Epsilon at delta = 1e-3 of a hundred queries with the radius of one at (1, 1e-3): composed_epsilon, which a test repeats.
 # A number, because the registry must not need dp-accounting.
@@ -314,8 +315,9 @@ def entries() -> list[Entry]:
     """Registry entries: two calibrations that are met with equality, and three broken ones."""
     from dpaudit import neighbours
     from dpaudit.claims import Verdict
-    from mechanisms.broken.bounded_noise import ClippedNoise, RadiusForLess
-    from mechanisms.registry import Entry
+
+    from .broken.bounded_noise import ClippedNoise, RadiusForLess
+    from .registry import Entry
 
     source = "Dagan and Kur 2022 (density); calibration reconstructed"
     without = RadiusForLess(1.0, 1e-3, sensitivity=10.0)

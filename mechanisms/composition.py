@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from dpaudit import exact
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, Relation, ZeroConcentratedDP
 from dpaudit.errors import InvalidArgument, RelationMismatch
-from mechanisms._common import check_draw
+
+from ._common import check_draw
 
 
 class Reference(Protocol):

@@ -46,8 +46,9 @@ from dpaudit._util.validation import (
 )
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, Relation
 from dpaudit.errors import InvalidArgument, MissingDependency
-from mechanisms._common import Floats, bernoulli, check_draw, chunks, gaussian_epsilon
-from mechanisms.sgd_models import LinearModel, LogisticModel, Model, NetworkModel
+
+from ._common import Floats, bernoulli, check_draw, chunks, gaussian_epsilon
+from .sgd_models import LinearModel, LogisticModel, Model, NetworkModel
 
 if TYPE_CHECKING:
     from mechanisms.registry import Entry

@@ -26,7 +26,8 @@ from dpaudit import exact
 from dpaudit._util.validation import check_count, check_positive
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from mechanisms._common import Floats, Query, answer_of, check_draw
+
+from ._common import Floats, Query, answer_of, check_draw
 
 LARGEST = 2**52  # steps, of answers: with the noise they stay within 53 bits
 

@@ -19,7 +19,8 @@ from dpaudit import exact
 from dpaudit._util.validation import array_within, check_finite, check_interval, check_positive, finite_array
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from mechanisms._common import Floats, answers_of, check_draw, draw_index
+
+from ._common import Floats, answers_of, check_draw, draw_index
 
 
 @dataclass(frozen=True, slots=True)

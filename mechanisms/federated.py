@@ -41,11 +41,12 @@ from dpaudit._util.validation import (
 )
 from dpaudit.claims import GaussianDP, Relation
 from dpaudit.errors import InvalidArgument
-from mechanisms._common import Floats, check_draw
-from mechanisms.federated_accounting import RELATIONS, exact_mu, normalised_weights, update_noise_multiplier
+
+from ._common import Floats, check_draw
+from .federated_accounting import RELATIONS, exact_mu, normalised_weights, update_noise_multiplier
 
 if TYPE_CHECKING:
-    from mechanisms.registry import Entry
+    from .registry import Entry
 
 ORDERS = ("fixed", "flower")
 RULES = ("andrew", "flower")
@@ -325,7 +326,8 @@ def entries() -> list[Entry]:
     """Registry entries: three rounds with their exact mu, and six broken ones."""
     from dpaudit import neighbours
     from dpaudit.claims import Verdict
-    from mechanisms.broken.federated import (
+
+    from .broken.federated import (
         LocalDpMod,
         NoiseForConfiguredClients,
         NoiseOfUpdatedNorm,
@@ -333,7 +335,7 @@ def entries() -> list[Entry]:
         WeightedAverage,
         ZeroNormRaises,
     )
-    from mechanisms.registry import Entry
+    from .registry import Entry
 
     def entry(
         name: str, made: Any, pair: Any, truth: float, bug: str | None, relation: Relation, samples: int = 400_000

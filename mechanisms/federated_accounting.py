@@ -18,7 +18,8 @@ from dpaudit._util.validation import (
 )
 from dpaudit.claims import Relation, gaussian_delta
 from dpaudit.errors import InvalidArgument, MissingDependency
-from mechanisms._common import Floats
+
+from ._common import Floats
 
 RELATIONS = (Relation.ZERO_OUT, Relation.SUBSTITUTE)
 

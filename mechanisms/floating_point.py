@@ -14,11 +14,12 @@ import math
 from dpaudit import neighbours
 from dpaudit.claims import Relation, Verdict
 from dpaudit.neighbours import Neighbours
-from mechanisms.dyadic import DyadicLaplaceMechanism
-from mechanisms.gaussian import GaussianMechanism
-from mechanisms.laplace import LaplaceMechanism
-from mechanisms.registry import Entry
-from mechanisms.snapping import SnappingMechanism
+
+from .dyadic import DyadicLaplaceMechanism
+from .gaussian import GaussianMechanism
+from .laplace import LaplaceMechanism
+from .registry import Entry
+from .snapping import SnappingMechanism
 
 LEAK = "the noise is added in doubles: which low bits the sum can have depends on the answer"
 

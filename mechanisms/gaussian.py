@@ -18,7 +18,8 @@ from dpaudit import exact
 from dpaudit._util.validation import check_choice, check_open_unit, check_positive
 from dpaudit.claims import ApproxDP, GaussianDP, Relation, gaussian_delta
 from dpaudit.errors import InvalidArgument
-from mechanisms._common import Floats, Query, answer_of, check_draw
+
+from ._common import Floats, Query, answer_of, check_draw
 
 CALIBRATIONS = ("analytic", "classical")
 

@@ -18,7 +18,8 @@ from dpaudit import exact
 from dpaudit._util.validation import check_count, check_positive
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from mechanisms._common import Query, answer_of, check_draw, place, whole_numbers
+
+from ._common import Query, answer_of, check_draw, place, whole_numbers
 
 
 @dataclass(frozen=True, slots=True)

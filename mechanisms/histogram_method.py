@@ -24,8 +24,9 @@ from dpaudit._util.validation import array_within, check_choice
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
 from dpaudit.exact.mechanism_laws.histogram import AS_PRINTED, DECILES, Edge, HistogramDesign, PrintedBugs
-from mechanisms._common import Floats, check_draw
-from mechanisms.above_threshold import first_above
+
+from ._common import Floats, check_draw
+from .above_threshold import first_above
 
 __all__ = ["AS_IN_SLIDES", "AS_PRINTED", "DECILES", "HistogramMethod", "PrintedBugs"]
 

@@ -33,10 +33,11 @@ from scipy.special import expit, gammaln, kve, logsumexp
 from dpaudit._util.validation import array_within, check_count, check_non_negative, check_positive, finite_array
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument, MechanismError
-from mechanisms._common import Floats, check_draw, chunks
+
+from ._common import Floats, check_draw, chunks
 
 if TYPE_CHECKING:
-    from mechanisms.registry import Entry
+    from .registry import Entry
 
 
 def fit_coefficients(
@@ -342,13 +343,14 @@ def entries() -> list[Entry]:
     """Registry entries: the mechanism near its worst case, and four broken ones."""
     from dpaudit import neighbours
     from dpaudit.claims import Verdict
-    from mechanisms.broken.importance_weighting import (
+
+    from .broken.importance_weighting import (
         ForgottenRegularisation,
         PerCoordinateNoise,
         PublicFromPrivate,
         WeightsWithoutNoise,
     )
-    from mechanisms.registry import Entry
+    from .registry import Entry
 
     public, data, neighbour = worst_case(dimension=8, private_size=200)
     right = ImportanceWeighting(public, epsilon=1.0, regularisation=0.05)

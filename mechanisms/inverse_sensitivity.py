@@ -10,6 +10,7 @@ output.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -19,9 +20,11 @@ import numpy as np
 from dpaudit import exact
 from dpaudit._util.validation import array_within, check_count, check_interval, check_non_negative, check_positive
 from dpaudit.claims import PureDP, Relation
+from dpaudit.errors import InvalidArgument
 from dpaudit.exact.mechanism_laws.histogram import as_quantile, rank
 from dpaudit.exact.mechanism_laws.inverse_sensitivity import Segments, mean_segments, quantile_segments
-from mechanisms._common import Floats, check_draw
+
+from ._common import Floats, check_draw
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,20 +58,50 @@ class InverseSensitivityQuantile:
         """epsilon-DP, approached for inner ranks."""
         return PureDP(self.epsilon, self.relation)
 
-    def epsilon_exact(self, rows: int) -> float:
-        """True epsilon for that many rows: the supremum over the data (docs/theory.md R18).
+    def epsilon_bound(self, rows: int) -> float:
+        """Return an epsilon that is kept for that many rows: the smallest one without smoothing and for one row.
 
-        Without smoothing the smallest and the largest row cost half, because all lengths move the same way, and a
-        single row costs nothing, because its density is uniform.
+        Without smoothing the smallest and the largest row cost half, because all lengths move the same way, and a single
+        row costs nothing, because its density is uniform (docs/theory.md R18). Smoothing leaves a plateau of length 0 around the
+        quantile, at least p = min(smoothing, W) of which lies in the range, W = high - low. Weights exp(-epsilon len/2) of
+        neighbours differ by a factor of at most e = exp(epsilon/2), but on the plateau of the first they are at most its
+        own, so its normaliser Z and the neighbour's Z' have Z'/Z <= e - (e - 1) p/Z, and Z <= p + (W - p)/e makes that
+
+            epsilon/2 + log(e - (e - 1) p/(p + (W - p)/e)) < epsilon.
+
+        One row: Z = w + (W - w)/e for the plateau's width w in the range, between p and min(2 smoothing, W), and both ends
+        are approached, so epsilon/2 + log(Z(largest)/Z(p)) is exact; it is 0 where every plateau is the whole range.
+
+        >>> [InverseSensitivityQuantile(1.0, 0.0, 1.0).epsilon_bound(n) for n in (1, 2, 3)]
+        [0.0, 0.5, 1.0]
+        >>> smooth = InverseSensitivityQuantile(1.0, 0.0, 1.0, smoothing=0.25)
+        >>> round(smooth.epsilon_bound(1), 4), round(smooth.epsilon_bound(5), 4)
+        (0.6306, 0.8497)
+        """
+        check_count(rows=rows)
+        place = rank(as_quantile(self.quantile), rows)
+        if self.smoothing == 0.0:
+            return self.epsilon if 1 < place < rows else 0.0 if rows == 1 else self.epsilon / 2.0
+        width, e = self.high - self.low, math.exp(self.epsilon / 2.0)
+        least, most = min(self.smoothing, width), min(2.0 * self.smoothing, width)
+        if rows == 1:
+            total = [plateau + (width - plateau) / e for plateau in (least, most)]
+            return 0.0 if least == width else self.epsilon / 2.0 + math.log(total[1] / total[0])
+        return self.epsilon / 2.0 + math.log(e - (e - 1.0) * least / (least + (width - least) / e))
+
+    def epsilon_exact(self, rows: int) -> float:
+        """True epsilon for that many rows: the supremum over the data, where it is known (docs/theory.md R18).
 
         >>> [InverseSensitivityQuantile(1.0, 0.0, 1.0).epsilon_exact(n) for n in (1, 2, 3)]
         [0.0, 0.5, 1.0]
         """
         check_count(rows=rows)
-        place = rank(as_quantile(self.quantile), rows)
-        if self.smoothing > 0.0 or 1 < place < rows:
-            return self.epsilon
-        return 0.0 if rows == 1 else self.epsilon / 2.0
+        if self.smoothing > 0.0 and rows > 1:
+            raise InvalidArgument(
+                f"smoothing={self.smoothing!r}: the exact epsilon of {rows} rows is not known with smoothing; epsilon_bound(rows="
+                f"{rows}) = {self.epsilon_bound(rows):.6g} is a proven upper bound."
+            )
+        return self.epsilon_bound(rows)
 
     def segments(self, data: Any) -> Segments:
         """The staircase of lengths."""

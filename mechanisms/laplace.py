@@ -16,7 +16,8 @@ import numpy as np
 from dpaudit import exact
 from dpaudit._util.validation import check_choice, check_positive
 from dpaudit.claims import PureDP, Relation
-from mechanisms._common import Floats, Query, answer_of, check_draw, laplace_noise
+
+from ._common import Floats, Query, answer_of, check_draw, laplace_noise
 
 METHODS = ("numpy", "inverse-cdf", "signed-exponential")
 

@@ -16,8 +16,9 @@ import numpy as np
 from dpaudit import exact
 from dpaudit._util.validation import array_within, check_choice, check_interval, check_positive
 from dpaudit.claims import PureDP, Relation
-from mechanisms._common import Floats, check_draw
-from mechanisms.laplace import add_laplace
+
+from ._common import Floats, check_draw
+from .laplace import add_laplace
 
 
 @dataclass(frozen=True, slots=True)

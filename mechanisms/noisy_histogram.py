@@ -16,8 +16,9 @@ from dpaudit import exact
 from dpaudit._util.validation import check_choice, check_positive
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from mechanisms._common import Floats, category_indices, check_draw
-from mechanisms.laplace import add_laplace, laplace_law
+
+from ._common import Floats, category_indices, check_draw
+from .laplace import add_laplace, laplace_law
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 from dpaudit import exact
 from dpaudit._util.validation import check_choice, check_positive
 from dpaudit.claims import PureDP, Relation
-from mechanisms._common import FEW_CELLS, Floats, answers_of, check_draw, chunks, laplace_noise
-from mechanisms._quadrature import integrate, log_laplace_cdf, log_laplace_density, panels
+
+from ._common import FEW_CELLS, Floats, answers_of, check_draw, chunks, laplace_noise
+from ._quadrature import integrate, log_laplace_cdf, log_laplace_density, panels
 
 NOISES = ("laplace", "exponential", "gumbel")
 

@@ -39,8 +39,9 @@ from dpaudit import exact
 from dpaudit._util.validation import check_finite, check_open_unit, check_positive, check_unit, finite_array, shorten
 from dpaudit.claims import ApproxDP, PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from mechanisms._common import Floats, check_draw
-from mechanisms.wasserstein import (
+
+from ._common import Floats, check_draw
+from .wasserstein import (
     Conditional,
     GaussianMixture,
     check_conditional,
@@ -51,7 +52,8 @@ from mechanisms.wasserstein import (
 
 if TYPE_CHECKING:
     from dpaudit import neighbours
-    from mechanisms.registry import Entry
+
+    from .registry import Entry
 
 # Exact values of the registry entries, which a test computes again: epsilon_at for claims with a delta
 SPREAD_EPSILON = 0.458900768
@@ -344,8 +346,9 @@ def entries() -> list[Entry]:
     """Registry entries: five calibrations with their exact epsilon, and four broken ones."""
     from dpaudit import neighbours
     from dpaudit.claims import Verdict
-    from mechanisms.broken.pufferfish import ReusedDraw, ignored_spread, mean_distance, one_prior_only
-    from mechanisms.registry import Entry
+
+    from .broken.pufferfish import ReusedDraw, ignored_spread, mean_distance, one_prior_only
+    from .registry import Entry
 
     def pair(first: Conditional, second: Conditional, prior: str = "theta") -> tuple[Secret, Secret]:
         return Secret("a", first, prior), Secret("b", second, prior)

@@ -30,7 +30,8 @@ from dpaudit import exact
 from dpaudit._util.validation import array_within, check_open_unit, check_positive, finite_array
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from mechanisms._common import Floats, category_indices, check_draw
+
+from ._common import Floats, category_indices, check_draw
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,8 @@ from dpaudit import exact
 from dpaudit._util.validation import check_count, check_open_unit
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from mechanisms._common import bernoulli, check_draw, chunks
+
+from ._common import bernoulli, check_draw, chunks
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,8 @@ import numpy as np
 from scipy.special import expit
 
 from dpaudit._util.validation import check_count
-from mechanisms._common import Floats
+
+from ._common import Floats
 
 
 class Model(Protocol):

@@ -45,7 +45,8 @@ from dpaudit import exact
 from dpaudit._util.validation import check_count, check_generator, check_positive
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from mechanisms._common import Floats, Query, answer_of, check_draw
+
+from ._common import Floats, Query, answer_of, check_draw
 
 ERROR = 2.0**-45  # of (*)
 

@@ -33,8 +33,9 @@ from dpaudit import exact
 from dpaudit._util.validation import check_choice, check_count, check_finite, check_non_negative, check_positive
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from mechanisms._common import Floats, answers_of, check_draw, chunks, laplace_noise
-from mechanisms._quadrature import integrate, log_laplace_cdf, log_laplace_density, panels
+
+from ._common import Floats, answers_of, check_draw, chunks, laplace_noise
+from ._quadrature import integrate, log_laplace_cdf, log_laplace_density, panels
 
 RELEASES = ("indicator", "compared value", "fresh value")
 _MOST_OUTCOMES = 1 << 14

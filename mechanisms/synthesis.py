@@ -30,7 +30,8 @@ from dpaudit import exact
 from dpaudit._util.validation import check_count, check_positive, shorten
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from mechanisms._common import Floats, category_indices, check_draw
+
+from ._common import Floats, category_indices, check_draw
 
 if TYPE_CHECKING:
     from mechanisms.registry import Entry

@@ -9,7 +9,7 @@ import argparse
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
@@ -20,6 +20,7 @@ EXIT_OK, EXIT_VIOLATED, EXIT_BAD = 0, 1, 2
 PARAMETERS = (
     "n", "steps", "queries", "i", "gamma", "beta", "epsilon", "delta", "alpha", "rho", "length", "rank", "truth_rate",
     "p", "median", "sensitivity", "scale", "x", "records", "dimension", "regularisation", "power", "offsets",
+    "quantile", "releases",
 )  # fmt: skip
 
 
@@ -54,7 +55,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
     compare = commands.add_parser("compare", help="compare the mechanisms for private quantiles")
     compare.add_argument("--n", default="100,300,1000,3000", help="numbers of records, a,b,c")
-    compare.add_argument("--epsilon", default="1,10", help="budgets of nine quantiles together, a,b,c")
+    compare.add_argument("--epsilon", default="1,10", help="budgets of all quantiles together, a,b,c")
+    compare.add_argument("--releases", default="9", help="number of quantiles that share epsilon (9)")
     compare.add_argument("--quantile", default="0.5", help="levels, a,b,c")
     compare.add_argument(
         "--law", default="uniform", help="laws of the data, a,b,c (uniform, normal, exponential, beta-2-5)"
@@ -99,7 +101,10 @@ def _list(args: argparse.Namespace, stdout: TextIO) -> int:
     for theorem in THEOREMS:
         print(f"{theorem.name}  ({theorem.source})", file=stdout)
         print(f"  {theorem.title}", file=stdout)
-        defaults = ", ".join(f"{name}={_short(default)}" for name, (_, default) in theorem.parameters.items())
+        defaults = ", ".join(
+            name if default is None else f"{name}={_short(default)}"
+            for name, (_, default) in theorem.parameters.items()
+        )
         print(f"  parameters: {defaults}", file=stdout)
         for form in theorem.forms:
             print(f"    {form.variant:<24}{form.expected:<10}{form.note}", file=stdout)
@@ -127,9 +132,13 @@ def _show(args: argparse.Namespace, stdout: TextIO) -> int:
 
     theorem = find_theorem(args.theorem)
     point = theorem.complete(_single_values(args, theorem))
-    entries = []
+    entries, undefined = [], []
     for number, form in enumerate(theorem.forms):
-        bound = form.bound(**point)
+        try:
+            bound = form.bound(**point)
+        except InvalidArgument as error:  # this form is undefined at the point; the others may not be
+            undefined.append((form, str(error)))
+            continue
         silent = args.no_truth or not bound.applies or math.isnan(bound.value)
         effort = Effort(alpha=1e-6, rng=np.random.default_rng([0, number]))
         truth = None if silent else form.truth(bound, effort, **point)
@@ -150,11 +159,12 @@ def _show(args: argparse.Namespace, stdout: TextIO) -> int:
                 }
                 for form, bound, truth, status in entries
             ],
+            "undefined": [{"variant": str(form.variant), "reason": reason} for form, reason in undefined],
         }
         _print_json(payload, stdout)
         return EXIT_OK
     print(f"{theorem.title}  ({theorem.source})\n{theorem.statement}", file=stdout)
-    print("at " + ", ".join(f"{name}={_short(value)}" for name, value in point.items()), file=stdout)
+    print(f"at {_point(point)}", file=stdout)
     for form, bound, truth, status in entries:
         print(f"\n{form.variant}: {form.note}", file=stdout)
         print(
@@ -167,6 +177,8 @@ def _show(args: argparse.Namespace, stdout: TextIO) -> int:
             print(f"  hypothesis not met: {condition}", file=stdout)
         if truth is not None:
             print(f"  truth {_interval(truth)}: {status}", file=stdout)
+    for form, reason in undefined:
+        print(f"\n{form.variant}: {form.note}\n  undefined here: {reason}", file=stdout)
     return EXIT_OK
 
 
@@ -247,11 +259,18 @@ def _print_verifications(results: Sequence[Any], stdout: TextIO) -> None:
             if row is None:
                 continue
             print(f"\n{result.theorem.name}, {result.form.variant}: {label}", file=stdout)
-            print("  at " + ", ".join(f"{name}={_short(value)}" for name, value in row.point.items()), file=stdout)
+            print(f"  at {_point(row.point)}", file=stdout)
             print(f"  {row.bound.quantity} {row.bound.sense} {_number(row.bound.value)} is claimed", file=stdout)
             print(f"  truth {_interval(row.truth)}", file=stdout)
             if row.truth.error_probability:
                 print(f"  (false with probability at most {result.error_probability:.1g})", file=stdout)
+    for result in results:
+        if result.missed:
+            print(
+                f"\n{result.theorem.name}, {result.form.variant}: a counterexample is expected, and none was found at these "
+                f"{len(result.rows)} points; try more --points, or another region.",
+                file=stdout,
+            )
     broken = [result for result in results if result.broken]
     for result in broken:
         print(f"\nUNEXPECTED: {result.theorem.name}, {result.form.variant} is violated.", file=stdout)
@@ -271,6 +290,7 @@ def _compare(args: argparse.Namespace, stdout: TextIO) -> int:
             quantiles=levels,
             laws=laws,
             contenders=chosen,
+            releases=int(_numbers("releases", args.releases)[0]),
             seed=args.seed,
             progress=progress,
         )
@@ -281,7 +301,7 @@ def _compare(args: argparse.Namespace, stdout: TextIO) -> int:
     if args.json:
         _print_json([row.as_json() for row in rows], stdout)
         return EXIT_OK
-    table = [("law", "quantile", "epsilon", "n", "mechanism", "mean error", "bound", "sampling error")]
+    table = [("law", "quantile", "epsilon", "n", "mechanism", "mean error", "rmse", "bound", "sampling error")]
     table += [
         (
             row.law,
@@ -290,6 +310,7 @@ def _compare(args: argparse.Namespace, stdout: TextIO) -> int:
             str(row.n),
             str(row.contender),
             _interval(row.error),
+            f"{row.root_mean_squared_error:.4g}",
             "-" if row.bound is None else f"{row.bound:.4g}",
             f"{row.sampling_error:.4g}",
         )
@@ -381,6 +402,11 @@ def _interval(truth: Any) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.8g}"
+
+
+def _point(point: Mapping[str, Any]) -> str:
+    """Name the parameters that have a value; a quantile that is left out is the decile i."""
+    return ", ".join(f"{name}={_short(value)}" for name, value in point.items() if value is not None)
 
 
 def _short(value: Any) -> str:

@@ -7,6 +7,7 @@ to the range of the law. The sampling error E|X_(r) - d| is that of the empirica
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -28,10 +29,16 @@ from dpaudit.accuracy.truths.certified import HistogramSetting
 from dpaudit.accuracy.truths.quantile_errors import (
     affordable,
     histogram_law,
+    inverse_sensitivity_errors,
     inverse_sensitivity_mean_error,
+    sampling_error,
+    simulated_histogram_errors,
     simulated_histogram_mean_error,
 )
 from dpaudit.errors import InvalidArgument
+
+SQUARED_DRAWS = 500
+"""Number of data sets from which a root mean squared error is estimated where it is not exact."""
 
 
 class Contender(StrEnum):
@@ -46,7 +53,10 @@ class Contender(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonRow:
-    """One mechanism at one point: its mean error, the bound of its theorem, and the error without privacy."""
+    """One mechanism at one point: its mean error, the bound of its theorem, and the error without privacy.
+
+    ``root_mean_squared_error`` is exact where the mean error is, and otherwise an estimate from ``SQUARED_DRAWS`` data sets.
+    """
 
     contender: Contender
     law: str
@@ -54,6 +64,7 @@ class ComparisonRow:
     epsilon: float
     n: int
     error: Truth
+    root_mean_squared_error: float
     bound: float | None
     sampling_error: float
 
@@ -66,6 +77,7 @@ class ComparisonRow:
             "epsilon": self.epsilon,
             "n": self.n,
             "error": self.error.as_json(),
+            "root_mean_squared_error": finite_or_none(self.root_mean_squared_error),
             "bound": None if self.bound is None else finite_or_none(self.bound),
             "sampling_error": self.sampling_error,
         }
@@ -133,7 +145,7 @@ def compare(
             rng = np.random.default_rng([seed, number, place])
             alpha = error_probability / (len(tasks) * len(chosen))
             task = _Task(int(size), float(budget), quantile, law, releases, alpha, rng)
-            error, bound = _EVALUATE[contender](task)
+            error, squared, bound = _EVALUATE[contender](task)
             rows.append(
                 ComparisonRow(
                     contender=contender,
@@ -142,6 +154,7 @@ def compare(
                     epsilon=float(budget),
                     n=int(size),
                     error=error,
+                    root_mean_squared_error=squared,
                     bound=bound,
                     sampling_error=sampling,
                 )
@@ -164,28 +177,7 @@ def _law(law: str | DataLaw) -> DataLaw:
     return LAWS[law]
 
 
-def sampling_error(n: int, quantile: float | Fraction, law: DataLaw = UNIFORM) -> float:
-    """E|X_(r) - d| of the empirical quantile, records clipped to the range of the law.
-
-    Parameters
-    ----------
-    n : int
-        Number of records.
-    quantile : float or Fraction
-        Level of the quantile.
-    law : DataLaw
-        Distribution of one record.
-
-    Examples
-    --------
-    >>> round(sampling_error(1000, 0.5), 4)
-    0.0126
-    """
-    d, r = law.quantile(quantile), int(rank(n, quantile))
-    return mean_error.excess_over(law, d, r, n, law.high) + mean_error.excess_under(law, d, r, n, law.low)
-
-
-def _histogram(task: _Task, *, monotone: bool) -> tuple[Truth, float]:
+def _histogram(task: _Task, *, monotone: bool) -> tuple[Truth, float, float]:
     law, steps = task.law, int(mean_error.slides_steps(task.n))
     setting = HistogramSetting(
         n=task.n,
@@ -199,9 +191,11 @@ def _histogram(task: _Task, *, monotone: bool) -> tuple[Truth, float]:
         monotone_noise=monotone,
     )
     if affordable(setting):
-        error = Truth.exact(histogram_law(setting).mean_error(), 1e-8)
+        exact = histogram_law(setting)
+        error, squared = Truth.exact(exact.mean_error(), 1e-8), exact.root_mean_squared_error()
     else:
         error = simulated_histogram_mean_error(setting, rng=task.rng, alpha=task.alpha)
+        squared = _root_mean_square(simulated_histogram_errors(setting, SQUARED_DRAWS, task.rng))
     variant = Variant.MONOTONE_NOISE if monotone else Variant.CORRECTED_36
     options: dict[str, Any] = {
         "n": task.n,
@@ -218,10 +212,14 @@ def _histogram(task: _Task, *, monotone: bool) -> tuple[Truth, float]:
         return [mean_error.corrected_mean_error_for_law(**options, beta=float(beta), law=law) for beta in betas]
 
     points, rounds = (121, 4) if law is UNIFORM else (13, 3)
-    return error, mean_error.best_beta(bound, points=points, rounds=rounds)[1]
+    return error, squared, mean_error.best_beta(bound, points=points, rounds=rounds)[1]
 
 
-def _inverse_sensitivity(task: _Task, *, smooth: bool) -> tuple[Truth, float | None]:
+def _root_mean_square(errors: Real) -> float:
+    return float(np.sqrt(np.mean(errors**2)))
+
+
+def _inverse_sensitivity(task: _Task, *, smooth: bool) -> tuple[Truth, float, float | None]:
     bound, _, rho = inverse_sensitivity.mean_error(n=task.n, quantile=task.quantile, epsilon=task.share, law=task.law)
     error = inverse_sensitivity_mean_error(
         task.n,
@@ -233,10 +231,17 @@ def _inverse_sensitivity(task: _Task, *, smooth: bool) -> tuple[Truth, float | N
         law=task.law,
         most=3000,
     )
-    return error, bound if smooth else None
+    law, d = task.law, task.law.quantile(task.quantile)
+    data = np.clip(law.sample((SQUARED_DRAWS, task.n), task.rng), law.low, law.high)
+    r, width = int(rank(task.n, task.quantile)), rho if smooth else 0.0
+    squares = inverse_sensitivity_errors(data, r, task.share, width, d, law.low, law.high, power=2)
+    if not smooth:
+        plain = inverse_sensitivity.plain_mean_error
+        bound = plain(n=task.n, quantile=task.quantile, epsilon=task.share)[0] if law is UNIFORM else math.nan
+    return error, float(np.sqrt(squares.mean())), None if math.isnan(bound) else bound
 
 
-def _naive_laplace(task: _Task) -> tuple[Truth, float]:
+def _naive_laplace(task: _Task) -> tuple[Truth, float, float]:
     """Clipped order statistic plus Lap((b - a)/share), clipped: exact given X_(r), integrated over its Beta law."""
     law = task.law
     scale, d = (law.high - law.low) / task.share, law.quantile(task.quantile)
@@ -249,7 +254,15 @@ def _naive_laplace(task: _Task) -> tuple[Truth, float]:
         raise InvalidArgument(f"law {law.name!r} has no inverse distribution function; naive-laplace needs it.")
     x = np.clip(np.asarray(law.inverse(uniform), float), law.low, law.high)
     error = float(weights @ _clipped_laplace_error(x, d, scale, law.low, law.high))
-    return Truth.exact(error, 1e-8), sampling_error(task.n, task.quantile, law) + scale
+    # E(Y - d)^2 = int_low^d 2 (d - t) P(Y <= t) dt + int_d^high 2 (t - d) P(Y > t) dt, Y the clipped output.
+    t, t_weights = panels(np.array([law.low, d, law.high]), (law.high - law.low) / 40)
+    below = 0.5 + 0.5 * np.sign(t - x[:, None]) * -np.expm1(-np.abs(t - x[:, None]) / scale)
+    squares = np.where(t < d, below, 1.0 - below) @ (t_weights * 2.0 * np.abs(t - d))
+    return (
+        Truth.exact(error, 1e-8),
+        float(np.sqrt(weights @ squares)),
+        sampling_error(task.n, task.quantile, law) + scale,
+    )
 
 
 def _clipped_laplace_error(x: Real, d: float, scale: float, low: float, high: float) -> Real:
@@ -262,7 +275,7 @@ def _clipped_laplace_error(x: Real, d: float, scale: float, low: float, high: fl
     return np.asarray(integral(d - x) - integral(low - x) + integral(x - d) - integral(x - high))
 
 
-_EVALUATE: dict[Contender, Callable[[_Task], tuple[Truth, float | None]]] = {
+_EVALUATE: dict[Contender, Callable[[_Task], tuple[Truth, float, float | None]]] = {
     Contender.HISTOGRAM: lambda task: _histogram(task, monotone=False),
     Contender.HISTOGRAM_MONOTONE: lambda task: _histogram(task, monotone=True),
     Contender.INVERSE_SENSITIVITY: lambda task: _inverse_sensitivity(task, smooth=False),

@@ -95,6 +95,9 @@ _TABLE = [
     Symbol(
         "quantile", "strictly between 0 and 1", "quantile is the level of the quantile that is estimated", _open_unit
     ),
+    Symbol(
+        "releases", "at least 1", "releases is the number of quantiles that share epsilon", _at_least(1), whole=True
+    ),
     Symbol("gamma", "zero or positive", "gamma is the half width of the interval around the decile", _at_least(0)),
     Symbol(
         "beta",

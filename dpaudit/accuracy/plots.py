@@ -19,7 +19,7 @@ _COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#
 _STATUS_COLOURS = {Status.HOLDS: "#0072b2", Status.VIOLATED: "#d55e00", Status.UNDECIDED: "#999999"}
 
 
-def _figure(rows: int, columns: int) -> Any:
+def new_figure(rows: int, columns: int) -> Any:
     """Return an empty figure that needs no display, with text as text and no date, so that equal input gives equal files."""
     try:
         import matplotlib as mpl
@@ -31,7 +31,7 @@ def _figure(rows: int, columns: int) -> Any:
     return Figure(figsize=(5.5 * columns, 4.2 * rows), layout="constrained")
 
 
-def _save(figure: Any, path: str | Path) -> None:
+def save_figure(figure: Any, path: str | Path) -> None:
     """Write the figure as SVG, as a whole or not at all."""
     target = Path(path)
     if target.suffix.lower() != ".svg":
@@ -45,7 +45,7 @@ def plot_comparison(rows: Sequence[ComparisonRow], path: str | Path) -> None:
     """Plot error against n on log axes, one panel for each law, quantile and epsilon: exact, bound, and sampling error."""
     keys = list(dict.fromkeys((row.law, row.quantile, row.epsilon) for row in rows))
     columns = min(3, max(1, len(keys)))
-    figure = _figure(math.ceil(len(keys) / columns), columns)
+    figure = new_figure(math.ceil(len(keys) / columns), columns)
     contenders = list(dict.fromkeys(row.contender for row in rows))
     for number, key in enumerate(keys):
         axes = figure.add_subplot(math.ceil(len(keys) / columns), columns, number + 1)
@@ -66,7 +66,7 @@ def plot_comparison(rows: Sequence[ComparisonRow], path: str | Path) -> None:
         axes.set_title(f"{key[0]} law, quantile {key[1]:g}, epsilon {key[2]:g}", fontsize=10)
         if number == 0:
             axes.legend(fontsize=7, title="solid: mean error; dashed: bound", title_fontsize=7)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_verifications(results: Sequence[TheoremVerification], path: str | Path) -> None:
@@ -75,7 +75,7 @@ def plot_verifications(results: Sequence[TheoremVerification], path: str | Path)
     if not shown:
         raise InvalidArgument("plot: there is nothing to draw; every bound was vacuous or did not apply.")
     columns = min(3, len(shown))
-    figure = _figure(math.ceil(len(shown) / columns), columns)
+    figure = new_figure(math.ceil(len(shown) / columns), columns)
     for number, result in enumerate(shown):
         axes = figure.add_subplot(math.ceil(len(shown) / columns), columns, number + 1)
         for status, colour in _STATUS_COLOURS.items():
@@ -87,7 +87,7 @@ def plot_verifications(results: Sequence[TheoremVerification], path: str | Path)
         axes.set(xlabel=f"bound ({quantity.sense})", ylabel="truth")
         axes.set_title(f"{result.theorem.name}, {result.form.variant}", fontsize=10)
         axes.legend(fontsize=7)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def plot_forms(
@@ -108,7 +108,7 @@ def plot_forms(
     path : str or Path
         The SVG file to write.
     """
-    figure = _figure(1, 1)
+    figure = new_figure(1, 1)
     axes = figure.add_subplot()
     for form, colour in zip(theorem.forms, _COLOURS, strict=False):
         bounds = [_bound_or_none(form.bound, theorem.complete({**point, over: value})) for value in values]
@@ -118,7 +118,7 @@ def plot_forms(
     axes.set(xscale="log", xlabel=over, ylabel=theorem.forms[0].bound(**theorem.complete(point)).quantity)
     axes.set_title(theorem.title, fontsize=10)
     axes.legend(fontsize=7)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def _bound_or_none(bound: Callable[..., Any], point: Mapping[str, Any]) -> Any:

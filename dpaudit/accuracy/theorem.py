@@ -49,7 +49,7 @@ class TheoremForm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Theorem:
-    """A statement with all its forms; ``parameters`` maps each name to its symbol and default."""
+    """A statement with all its forms; ``parameters`` maps each name to its symbol and default (None: may be left out)."""
 
     name: str
     title: str
@@ -72,7 +72,7 @@ class Theorem:
             return merged
         for name, (symbol, _) in self.parameters.items():
             value = merged[name]
-            if symbol not in SYMBOLS:
+            if symbol not in SYMBOLS or value is None:
                 continue
             try:
                 check(**{symbol: value})

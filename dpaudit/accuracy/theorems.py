@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dpaudit._util.validation import did_you_mean
-from dpaudit.accuracy.statements import deciles, inverse, others, slides, threshold
+from dpaudit.accuracy.statements import deciles, derived, inverse, others, slides, threshold
 from dpaudit.accuracy.theorem import Effort, Theorem, TheoremForm
 from dpaudit.errors import InvalidArgument
 
@@ -12,6 +12,7 @@ __all__ = ["THEOREMS", "Effort", "Theorem", "TheoremForm", "find_theorem", "name
 THEOREMS: tuple[Theorem, ...] = (
     *threshold.THEOREMS,
     *deciles.THEOREMS,
+    *derived.THEOREMS,
     *slides.THEOREMS,
     *inverse.THEOREMS,
     *others.THEOREMS,

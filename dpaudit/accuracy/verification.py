@@ -89,6 +89,11 @@ class TheoremVerification:
         """True if the form is violated and that is not expected."""
         return self.form.expected is not Status.VIOLATED and self.status is Status.VIOLATED
 
+    @property
+    def missed(self) -> bool:
+        """True if a counterexample is expected, and none of the points is one."""
+        return self.form.expected is Status.VIOLATED and self.status is not Status.VIOLATED
+
     def as_json(self) -> dict[str, Any]:
         """Plain values for ``json.dumps``."""
         return {
@@ -98,6 +103,7 @@ class TheoremVerification:
             "expected": str(self.form.expected),
             "status": str(self.status),
             "broken": self.broken,
+            "missed": self.missed,
             "points": {str(status): count for status, count in self.counts.items()},
             "counterexample": None if self.counterexample is None else self.counterexample.as_json(),
             "worst": None if self.worst is None else self.worst.as_json(),

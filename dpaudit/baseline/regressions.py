@@ -14,6 +14,7 @@ from dpaudit.baseline.stored import Baseline, Leading, Stored, read
 from dpaudit.claims import Verdict
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.errors import InvalidArgument
+from dpaudit.utility.result import AccuracyResult
 
 LESS_POWER = 2.0  # times the margin above the claim: a quarter of the samples, more than a busy machine takes away
 SMALL_MARGIN = 0.02
@@ -52,7 +53,36 @@ def regressions(
                 found.append(Regression(name, "vanished", f"the audit is gone{where}."))
             continue
         found.extend(_of_audit(before, after, (measured or {}).get(name)))
-    return found
+    return found + [
+        Regression(name, "error", message)
+        for name, before in sorted(old.accuracy.items())
+        if (message := less_accurate(before, new.accuracy.get(name)))
+    ]
+
+
+def less_accurate(before: AccuracyResult, after: AccuracyResult | None) -> str:
+    """Return how a mechanism became less accurate than in the baseline, or nothing.
+
+    Upper bound then and lower bound now are each wrong with probability at most their alpha, so for an unchanged mechanism on
+    the same data the sum of the two bounds a false report. Data sets are compared only if they are the same.
+    """
+    if after is None:
+        return ""
+    claim = before.claim
+    if after.verdict is Verdict.VIOLATION and before.verdict is not Verdict.VIOLATION:
+        return f"it was accurate ({claim!r}), and {after.claim.in_words(after.lower)} or more is shown now, on {after.data}."
+    if type(after.claim) is not type(claim) or after.claim.limit > claim.limit or _wider(before, after):
+        return f"the claim was {claim!r} and is {after.claim!r}, which does not imply it."
+    if before.data == after.data and after.lower > before.upper:
+        return (
+            f"it is less accurate on {after.data}: {after.claim.in_words(after.lower)} or more, and was "
+            f"{claim.in_words(before.upper)} or less."
+        )
+    return ""
+
+
+def _wider(before: AccuracyResult, after: AccuracyResult) -> bool:
+    return float(getattr(after.claim, "error", 0.0)) > float(getattr(before.claim, "error", 0.0))
 
 
 def _of_audit(before: Stored, after: Stored, measured: Leading | None) -> list[Regression]:

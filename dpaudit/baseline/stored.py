@@ -19,6 +19,7 @@ from dpaudit.claims import Claim, Verdict
 from dpaudit.errors import InvalidArgument
 from dpaudit.report.document import Document
 from dpaudit.result.model import Channel, Result, claim_from_dict, claim_to_dict, versions
+from dpaudit.utility.result import AccuracyResult
 
 BASELINE_FORMAT = 1
 DIGITS = 6
@@ -135,6 +136,7 @@ class Baseline:
 
     audits: Mapping[str, Stored]
     versions: Mapping[str, str] = field(default_factory=versions)
+    accuracy: Mapping[str, AccuracyResult] = field(default_factory=dict)
 
     @classmethod
     def of(cls, document: Document, measured: Mapping[str, Leading] | None = None) -> Baseline:
@@ -157,17 +159,19 @@ class Baseline:
                 detectable_epsilon=result.detectable_epsilon,
                 leading=(measured or {}).get(result.name) or leading_of(result),
             )
-        return cls(audits=audits)
+        return cls(audits=audits, accuracy={entry.result.name: entry.result for entry in document.accuracy})
 
     def to_json(self) -> str:
         """The text of the file: sorted keys and one item a line, so that two of them diff well."""
-        plain = {
+        plain: dict[str, Any] = {
             "tool": "dpaudit",
             "kind": "baseline",
             "format": BASELINE_FORMAT,
             "versions": dict(self.versions),
             "audits": {name: stored.to_dict() for name, stored in self.audits.items()},
         }
+        if self.accuracy:
+            plain["accuracy"] = {name: result.to_dict() for name, result in self.accuracy.items()}
         return json.dumps(plain, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
     @classmethod
@@ -189,7 +193,9 @@ class Baseline:
             if document is not None:
                 return cls.of(document)
             audits = {str(name): Stored.from_dict(str(name), item) for name, item in plain["audits"].items()}
-            return cls(audits=audits, versions={str(name): str(text) for name, text in plain["versions"].items()})
+            accuracy = {str(n): AccuracyResult.from_dict(item) for n, item in plain.get("accuracy", {}).items()}
+            read_versions = {str(name): str(text) for name, text in plain["versions"].items()}
+            return cls(audits=audits, versions=read_versions, accuracy=accuracy)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InvalidArgument(f"{origin} is damaged: {type(error).__name__}: {error}.") from None
 

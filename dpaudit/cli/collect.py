@@ -18,13 +18,14 @@ from typing import Any
 from dpaudit._util.validation import did_you_mean, shorten
 from dpaudit.engine.audit import Audit
 from dpaudit.errors import InvalidArgument
+from dpaudit.utility.definition import AccuracyAudit
 
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """An audit and where it was defined."""
+    """An audit, of privacy or of accuracy, and where it was defined."""
 
-    audit: Audit
+    audit: Any  # an Audit or an AccuracyAudit
     path: str
     line: int = 1
 
@@ -223,11 +224,11 @@ def _in_module(module: ModuleType, path: Path, root: Path, attribute: str = "") 
             yield Collected(audit, shown, line if audit is value else lines.said.get(audit.name, line))
 
 
-def _audits(value: Any) -> Iterator[Audit]:
-    if isinstance(value, Audit):
+def _audits(value: Any) -> Iterator[Audit | AccuracyAudit]:
+    if isinstance(value, Audit | AccuracyAudit):
         yield value
     elif isinstance(value, list | tuple):
-        yield from (item for item in value if isinstance(item, Audit))
+        yield from (item for item in value if isinstance(item, Audit | AccuracyAudit))
 
 
 @dataclass(frozen=True, slots=True)

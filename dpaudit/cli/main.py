@@ -24,6 +24,7 @@ ROOMS = {
     "anonymity": "k-anonymity, l-diversity, t-closeness of a table",
     "anonymise": "make a table k-anonymous: Mondrian, or one level for each column",
     "risk": "risk of re-identification of a table: attackers, linkage, several releases",
+    "statements": "the ledger of printed statements: list, show (run) a row, verify all",
 }
 _CHOICES = re.compile(r"invalid choice: '?(.*?)'? \(choose from (.*)\)$", re.DOTALL)
 
@@ -154,6 +155,17 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     accountant.add_argument("--seconds", type=float, metavar="S", help="budget of time")
     accountant.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the search")
     accountant.add_argument("--json", action="store_true", help="as JSON")
+    tradeoff = known["tradeoff"] = commands.add_parser(
+        "tradeoff",
+        help="draw error against shown epsilon for one mechanism over its parameter",
+        description="Measure a dpaudit.Tradeoff: the mean error, and the epsilon that is shown, for every value of a parameter.",
+    )
+    tradeoff.add_argument("target", metavar="TARGET", help="a dpaudit.Tradeoff: file.py:name or pkg.mod:name")
+    tradeoff.add_argument("--samples", type=_count, metavar="N", help="releases per audit (default 1e5)")
+    tradeoff.add_argument("--alpha", type=float, metavar="A", help="error probability of all bounds (default 1e-6)")
+    tradeoff.add_argument("--seed", type=int, metavar="N", help="root of all random numbers")
+    tradeoff.add_argument("--plot", type=Path, metavar="FILE.svg", help="write a picture")
+    tradeoff.add_argument("--json", action="store_true", help="as JSON")
 
     for name, text in ROOMS.items():
         commands.add_parser(name, help=text, add_help=False)
@@ -351,6 +363,12 @@ def _init(args: argparse.Namespace, out: IO[str]) -> int:
     return OK
 
 
+def _tradeoff(args: argparse.Namespace, out: IO[str]) -> int:
+    from dpaudit.cli.tradeoff import tradeoff_command
+
+    return tradeoff_command(args, Path.cwd(), out)
+
+
 _COMMANDS: dict[str, Any] = {
     "run": _run,
     "check": _check,
@@ -359,6 +377,7 @@ _COMMANDS: dict[str, Any] = {
     "report": _report,
     "compare": _compare,
     "init": _init,
+    "tradeoff": _tradeoff,
 }
 
 

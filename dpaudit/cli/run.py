@@ -26,6 +26,7 @@ from dpaudit._util.files import write_whole
 from dpaudit._util.validation import check_count, check_open_unit, did_you_mean
 from dpaudit.baseline import Baseline, Leading, Stored
 from dpaudit.claims import ApproxDP, Claim, PureDP, Verdict
+from dpaudit.cli.accuracy_checks import run_accuracy, tell_accuracy
 from dpaudit.cli.collect import Collected, collect, load_target
 from dpaudit.cli.config import Settings
 from dpaudit.cli.journal import FOLDER, Journal, audit_key, sources_digest
@@ -38,10 +39,11 @@ from dpaudit.errors import DPAuditError, InvalidArgument
 from dpaudit.mechanism import batched, per_release
 from dpaudit.mechanism.programs import program
 from dpaudit.report import KINDS, check_reports, github_summary, write_reports
-from dpaudit.report.document import Document, Entry, sorted_entries
+from dpaudit.report.document import AccuracyEntry, Document, Entry, sorted_entries
 from dpaudit.report.source import source_of
 from dpaudit.report.terminal import Style, line, story, totals
 from dpaudit.result.model import Result, StoppedBy
+from dpaudit.utility.definition import AccuracyAudit
 
 INTERRUPTED = 130
 FROM_WEAK_TO_STRONG = (0, 3, 1, 2)  # exit codes
@@ -74,6 +76,7 @@ class RunPlan:
     root: Path
     journal: Journal
     earlier: Mapping[str, Entry]  # what the journal of an interrupted run holds, by key
+    accuracy: tuple[Collected, ...] = ()  # checks of accuracy, which are run one after the other
 
     def todo(self) -> list[Collected]:
         """Audits whose results the journal does not have."""
@@ -93,8 +96,11 @@ def run_command(args: argparse.Namespace, settings: Settings, here: Path, out: I
     check_reports({name: getattr(args, name) for name in ("output", "save_baseline", *KINDS)})
     with contextlib.redirect_stdout(console):  # what audit files and mechanisms print
         plan = _plan(args, settings, here, say)
+        style = Style.for_stream(console)
+        accuracy, failed = run_accuracy(plan.accuracy, plan.options, say, style)
         results = _side_by_side(plan, jobs) if jobs > 1 else _in_turn(plan, settings)
-        document, troubles, interrupted = _run_all(plan, results, say, Style.for_stream(console))
+        document, troubles, interrupted = _run_all(plan, results, say, style, accuracy)
+        troubles += failed
         codes = [document.exit_code(settings.fail_on), 2 if troubles else 0]
         if stored is not None and not interrupted:
             worse = _regressions(stored, plan, document, bool(args.select), say)
@@ -139,11 +145,13 @@ def _plan(args: argparse.Namespace, settings: Settings, here: Path, say: Callabl
             f"Leave alpha out of their options (each then gets alpha / max_audits = {settings.alpha_each:.3g}), or raise "
             "alpha or max_audits."
         )
+    accuracy = tuple(item for item in items if isinstance(item.audit, AccuracyAudit))
+    items = [item for item in items if not isinstance(item.audit, AccuracyAudit)]
     sources = sources_digest(settings.root)
     keys = {item.audit.name: audit_key(item.audit, options[item.audit.name], sources) for item in items}
     journal = Journal.start(settings.root / FOLDER, resume=args.resume, say=say)
     earlier = {key: entry for key in keys.values() if (entry := _earlier(journal, key, say)) is not None}
-    return RunPlan(tuple(items), options, keys, tuple(args.targets), here, settings.root, journal, earlier)
+    return RunPlan(tuple(items), options, keys, tuple(args.targets), here, settings.root, journal, earlier, accuracy)
 
 
 def _earlier(journal: Journal, key: str, say: Callable[[str], None]) -> Entry | None:
@@ -170,7 +178,11 @@ def _selected(items: list[Collected], names: Sequence[str] | None) -> list[Colle
 
 
 def _run_all(
-    plan: RunPlan, results: Iterator[Outcome], say: Callable[[str], None], style: Style
+    plan: RunPlan,
+    results: Iterator[Outcome],
+    say: Callable[[str], None],
+    style: Style,
+    accuracy: tuple[AccuracyEntry, ...] = (),
 ) -> tuple[Document, int, bool]:
     """Run everything and tell it: the document, how many audits could not be run, and whether it was interrupted."""
     entries: list[Entry] = []
@@ -197,7 +209,8 @@ def _run_all(
     except KeyboardInterrupt:
         interrupted = True
         print(_after_interrupt(len(entries), len(plan.items)), file=sys.stderr)
-    document = Document(entries=sorted_entries(entries), complete=not (interrupted or troubles))
+    document = Document(entries=sorted_entries(entries), complete=not (interrupted or troubles), accuracy=accuracy)
+    tell_accuracy(document, say, style)
     for entry in document.entries:
         if not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE):
             say(f"\n{story(entry, style)}")
@@ -344,9 +357,10 @@ def _run_job(job: _Job) -> Result:
     """In a worker process: find the audit again by its name, and run it."""
     found = {item.audit.name: item.audit for item in collect(job.targets, root=job.root, here=job.here)}
     with _interrupts(signal.default_int_handler):  # now there is something to keep
-        return found[job.name].run(
+        result: Result = found[job.name].run(
             **job.options, progress=None if relayed() else False, **_hooks(Journal(job.journal), job.key)
         )
+        return result
 
 
 def _side_by_side(plan: RunPlan, jobs: int) -> Iterator[Outcome]:

@@ -18,12 +18,14 @@ from dpaudit.cli.config import Settings, load
 from dpaudit.cli.run import entry_of, mechanism_of
 from dpaudit.engine.audit import audit
 from dpaudit.engine.options import Options
-from dpaudit.errors import DPAuditError, Inconclusive, InvalidArgument, PrivacyViolation
+from dpaudit.errors import AccuracyViolation, DPAuditError, Inconclusive, InvalidArgument, PrivacyViolation
 from dpaudit.pytest_plugin import REPORTS, Unmet
 from dpaudit.report import check_reports, github_summary, write_reports
 from dpaudit.report.document import Document, Entry, sorted_entries
 from dpaudit.report.terminal import Style, line, totals
 from dpaudit.result.model import Result, StoppedBy
+from dpaudit.utility.definition import judge as judge_accuracy
+from dpaudit.utility.result import AccuracyResult
 
 ENTRIES = pytest.StashKey[list[Entry]]()
 REGRESSIONS = pytest.StashKey[list[str]]()
@@ -347,12 +349,16 @@ class AuditItem(pytest.Item):
         definition = self.collected.audit
         _, options = session.prepare(self, definition.name, definition.options)
         result = definition.run(**options)
+        if isinstance(result, AccuracyResult):
+            expect = definition.expect if session.settings.fail_on != "never" else result.verdict
+            judge_accuracy(result, expect, allow_inconclusive=session.allows_inconclusive(self))
+            return
         session.record(self, result, self.collected)
         session.judge(result, definition.expect, allow_inconclusive=session.allows_inconclusive(self))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The witness, or what was wrong; a traceback only for what nobody foresaw."""
-        if isinstance(excinfo.value, PrivacyViolation | Inconclusive | Unmet | DPAuditError):
+        if isinstance(excinfo.value, PrivacyViolation | AccuracyViolation | Inconclusive | Unmet | DPAuditError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 

@@ -11,6 +11,7 @@ from typing import Any
 from dpaudit.claims import Verdict
 from dpaudit.errors import InvalidArgument
 from dpaudit.result.model import Result
+from dpaudit.utility.result import AccuracyResult
 
 FORMAT = 1
 OK, FAILED, USAGE, UNDECIDED = 0, 1, 2, 3
@@ -62,6 +63,40 @@ class Entry:
         return cls(result=Result.from_dict(plain["result"]), expect=expect, **places)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccuracyEntry:
+    """One accuracy check of a run: its result, what was expected of it, and where it is defined."""
+
+    result: AccuracyResult
+    expect: Verdict | None = None
+    path: str = ""
+    line: int = 1
+
+    @property
+    def met(self) -> bool:
+        """Whether the result is what was expected, or, with no expectation, no violation."""
+        return self.result.verdict is self.expect if self.expect else self.result.verdict is not Verdict.VIOLATION
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        expect = None if self.expect is None else self.expect.value
+        return {
+            "path": self.path,
+            "line": self.line,
+            "expect": expect,
+            "met": self.met,
+            "result": self.result.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> AccuracyEntry:
+        """Read back what :meth:`to_dict` wrote."""
+        _check_types(plain, {"path": str, "line": int, "result": Mapping})
+        expect = None if plain["expect"] is None else Verdict(plain["expect"])
+        result = AccuracyResult.from_dict(plain["result"])
+        return cls(result=result, expect=expect, path=plain["path"], line=plain["line"])
+
+
 _NUMBER = (int, float)
 _ENTRY_TYPES: dict[str, Any] = {
     "path": str, "line": int, "mechanism_path": str, "mechanism_line": int, "result": Mapping,
@@ -96,30 +131,39 @@ class Document:
 
     entries: tuple[Entry, ...]
     complete: bool = True  # False: interrupted; these are the results so far
+    accuracy: tuple[AccuracyEntry, ...] = ()
 
     @property
     def alpha_spent(self) -> float:
         """Sum of the false-alarm probabilities of the audits in it."""
-        return sum(entry.result.alpha for entry in self.entries)
+        return sum(entry.result.alpha for entry in self.all_entries)
+
+    @property
+    def all_entries(self) -> tuple[Entry | AccuracyEntry, ...]:
+        """Audits of privacy, then checks of accuracy."""
+        return (*self.entries, *self.accuracy)
 
     def exit_code(self, fail_on: str = "inconclusive") -> int:
         """0 nothing found and every expectation met; 1 violation or unmet expectation; 3 inconclusive. 1 beats 3."""
         if fail_on == "never":
             return OK
-        if any(not entry.met for entry in self.entries):
+        both = self.all_entries
+        if any(not entry.met for entry in both):
             return FAILED
-        undecided = any(e.expect is None and e.result.verdict is Verdict.INCONCLUSIVE for e in self.entries)
+        undecided = any(e.expect is None and e.result.verdict is Verdict.INCONCLUSIVE for e in both)
         return UNDECIDED if undecided and fail_on == "inconclusive" else OK
 
     def to_json(self) -> str:
         """The canonical text: sorted keys, one indent, so that two of them diff well."""
-        plain = {
+        plain: dict[str, Any] = {
             "format": FORMAT,
             "tool": "dpaudit",
             "complete": self.complete,
             "alpha_spent": self.alpha_spent,
             "audits": [entry.to_dict() for entry in self.entries],
         }
+        if self.accuracy:
+            plain["accuracy"] = [entry.to_dict() for entry in self.accuracy]
         return json.dumps(plain, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
     @classmethod
@@ -135,7 +179,8 @@ class Document:
             raise InvalidArgument(f"{origin} has format {plain.get('format')!r}; this version reads format {FORMAT}.")
         try:
             entries = tuple(Entry.from_dict(item) for item in plain["audits"])
-            return cls(entries=entries, complete=bool(plain["complete"]))
+            accuracy = tuple(AccuracyEntry.from_dict(item) for item in plain.get("accuracy", []))
+            return cls(entries=entries, complete=bool(plain["complete"]), accuracy=accuracy)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InvalidArgument(f"{origin} is damaged: {type(error).__name__}: {error}.") from None
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import IO
 
 from dpaudit.claims import Verdict
-from dpaudit.report.document import Document, Entry
+from dpaudit.report.document import AccuracyEntry, Document, Entry
 from dpaudit.report.escape import clean_entry
 from dpaudit.result.text import headline, render
+from dpaudit.utility.result import headline as accuracy_headline
 
 COLOURS = {Verdict.VIOLATION: "31", Verdict.NO_VIOLATION_FOUND: "32", Verdict.INCONCLUSIVE: "33"}
 
@@ -54,14 +55,31 @@ def story(entry: Entry, style: Style) -> str:
     return render(entry.result).replace(str(verdict), style.paint(str(verdict), verdict), 1) + where
 
 
+def accuracy_line(entry: AccuracyEntry, style: Style) -> str:
+    """One line for an accuracy check."""
+    verdict = entry.result.verdict
+    text = accuracy_headline(entry.result).replace(str(verdict), style.paint(f"{verdict!s:<18}", verdict), 1)
+    if entry.expect is None:
+        return text
+    return f"{text} [as expected]" if entry.met else f"{text} [UNEXPECTED: expected {entry.expect}]"
+
+
+def accuracy_story(entry: AccuracyEntry, style: Style) -> str:
+    """The whole result of an accuracy check, with where it is defined."""
+    verdict = entry.result.verdict
+    where = f"\nThe audit is defined at {entry.path}:{entry.line}." if entry.path else ""
+    return str(entry.result).replace(str(verdict), style.paint(str(verdict), verdict), 1) + where
+
+
 def totals(document: Document) -> str:
     """What a run adds up to."""
-    counts = Counter(entry.result.verdict for entry in document.entries)
+    both = document.all_entries
+    counts = Counter(entry.result.verdict for entry in both)
     parts = [f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]]
-    unmet = sum(not entry.met for entry in document.entries if entry.expect is not None)
-    expected = sum(entry.expect is not None for entry in document.entries)
-    plural = "" if len(document.entries) == 1 else "s"
-    text = f"{len(document.entries)} audit{plural}: {', '.join(parts) or 'none'}"
+    unmet = sum(not entry.met for entry in both if entry.expect is not None)
+    expected = sum(entry.expect is not None for entry in both)
+    plural = "" if len(both) == 1 else "s"
+    text = f"{len(both)} audit{plural}: {', '.join(parts) or 'none'}"
     if expected:
         text += f"; {expected - unmet} of {expected} expectations met"
     return f"{text}. False-alarm probability spent: {document.alpha_spent:.3g}."
@@ -70,4 +88,5 @@ def totals(document: Document) -> str:
 def summary(document: Document) -> str:
     """All lines and the totals, without colours."""
     style = Style()
-    return "\n".join([*(line(entry, style) for entry in document.entries), "", totals(document)])
+    accuracy = (accuracy_line(entry, style) for entry in document.accuracy)
+    return "\n".join([*(line(entry, style) for entry in document.entries), *accuracy, "", totals(document)])

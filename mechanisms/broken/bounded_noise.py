@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 from dpaudit import exact
 from dpaudit._util.validation import check_count, check_open_unit, check_positive
 from dpaudit.claims import ApproxDP, Relation
-from mechanisms._common import Floats, answer_of, answers_of, check_draw
-from mechanisms.bounded_density import noise_law
-from mechanisms.bounded_noise import add_noise, calibrate_radius, composed_delta, composed_epsilon, release_law
+
+from .._common import Floats, answer_of, answers_of, check_draw
+from ..bounded_density import noise_law
+from ..bounded_noise import add_noise, calibrate_radius, composed_delta, composed_epsilon, release_law
 
 
 @dataclass(frozen=True, slots=True)

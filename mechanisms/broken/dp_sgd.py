@@ -16,8 +16,9 @@ from numpy.typing import ArrayLike
 
 from dpaudit._util.validation import check_count, check_open_unit
 from dpaudit.claims import Claim, Relation
-from mechanisms._common import Floats, gaussian_epsilon
-from mechanisms.dp_sgd import DPSGD, Masks, Parts, clipped_sum, epsilon_bracket, fresh_noise
+
+from .._common import Floats, gaussian_epsilon
+from ..dp_sgd import DPSGD, Masks, Parts, clipped_sum, epsilon_bracket, fresh_noise
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

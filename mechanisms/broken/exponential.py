@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from dpaudit.claims import Relation
-from mechanisms.exponential import ExponentialMechanism, FilmRecommendation, answer_at
+
+from ..exponential import ExponentialMechanism, FilmRecommendation, answer_at
 
 
 def farthest_film(data: Any, film: float) -> float:

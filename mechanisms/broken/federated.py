@@ -15,14 +15,15 @@ from dpaudit._util.validation import check_count, check_positive
 from dpaudit.claims import ApproxDP, GaussianDP, Relation, gaussian_delta
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import Raised
-from mechanisms._common import Floats, check_draw, gaussian_epsilon, whole_numbers
-from mechanisms.federated import (
+
+from .._common import Floats, check_draw, gaussian_epsilon, whole_numbers
+from ..federated import (
     AdaptiveRound,
     FederatedAveraging,
     client_updates,
     clip_updates,
 )
-from mechanisms.federated_accounting import exact_mu, local_dp_std
+from ..federated_accounting import exact_mu, local_dp_std
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,9 @@ from scipy.special import erfinv
 
 from dpaudit import exact
 from dpaudit.claims import ApproxDP, Relation, gaussian_delta
-from mechanisms._common import Floats, answer_of, check_draw, gaussian_epsilon
-from mechanisms.gaussian import add_gaussian, analytic_scale, classical_scale, gaussian_law
+
+from .._common import Floats, answer_of, check_draw, gaussian_epsilon
+from ..gaussian import add_gaussian, analytic_scale, classical_scale, gaussian_law
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mechanisms.geometric import TruncatedGeometric
+from ..geometric import TruncatedGeometric
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dpaudit.claims import Relation
-from mechanisms.histogram_method import AS_IN_SLIDES, AS_PRINTED, HistogramMethod
+
+from ..histogram_method import AS_IN_SLIDES, AS_PRINTED, HistogramMethod
 
 
 def printed_histogram_method(epsilon: float, low: float, high: float, steps: int) -> HistogramMethod:

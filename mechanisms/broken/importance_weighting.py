@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 from dpaudit import exact
 from dpaudit._util.validation import check_positive
 from dpaudit.claims import PureDP, Relation
-from mechanisms._common import Floats, check_draw
-from mechanisms.importance_weighting import ImportanceWeighting, SphericalLaplace, features
+
+from .._common import Floats, check_draw
+from ..importance_weighting import ImportanceWeighting, SphericalLaplace, features
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,9 @@ from dpaudit._util.validation import array_within, check_choice, check_interval,
 from dpaudit.claims import PureDP, Relation
 from dpaudit.exact.mechanism_laws.histogram import as_quantile, rank
 from dpaudit.exact.mechanism_laws.inverse_sensitivity import quantile_segments
-from mechanisms._common import Floats, check_draw
-from mechanisms.inverse_sensitivity import draw_piecewise
+
+from .._common import Floats, check_draw
+from ..inverse_sensitivity import draw_piecewise
 
 VARIANTS = ("doubled exponent", "range of the data", "smoothing by the spread", "shifted offset")
 

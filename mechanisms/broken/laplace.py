@@ -11,8 +11,9 @@ import numpy as np
 from dpaudit import exact
 from dpaudit._util.validation import array_within, check_interval, check_open_unit, check_positive
 from dpaudit.claims import PureDP, Relation
-from mechanisms._common import Floats, Query, answer_of, answers_of, check_draw
-from mechanisms.laplace import LaplaceMechanism, add_laplace, laplace_law
+
+from .._common import Floats, Query, answer_of, answers_of, check_draw
+from ..laplace import LaplaceMechanism, add_laplace, laplace_law
 
 
 @dataclass(frozen=True, slots=True)

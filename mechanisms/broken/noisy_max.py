@@ -12,9 +12,10 @@ from dpaudit import exact
 from dpaudit._util.validation import check_choice, check_positive
 from dpaudit.claims import PureDP, Relation
 from dpaudit.exact.form import Continuous, Form, Tail
-from mechanisms._common import Floats, answers_of, check_draw, chunks
-from mechanisms._quadrature import log_laplace_cdf, log_laplace_density
-from mechanisms.noisy_max import noisy
+
+from .._common import Floats, answers_of, check_draw, chunks
+from .._quadrature import log_laplace_cdf, log_laplace_density
+from ..noisy_max import noisy
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,9 @@ from dpaudit import exact
 from dpaudit._util.validation import check_positive, shorten
 from dpaudit.claims import ApproxDP, PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from mechanisms._common import Floats, check_draw
-from mechanisms.pufferfish import (
+
+from .._common import Floats, check_draw
+from ..pufferfish import (
     Drawable,
     Pairs,
     Secret,
@@ -23,7 +24,7 @@ from mechanisms.pufferfish import (
     discriminative_pairs,
     laplace_law,
 )
-from mechanisms.wasserstein import GaussianMixture, wasserstein_one
+from ..wasserstein import GaussianMixture, wasserstein_one
 
 
 @dataclass(frozen=True, slots=True)

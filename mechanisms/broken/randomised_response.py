@@ -13,8 +13,9 @@ from dpaudit import exact
 from dpaudit._util.validation import array_within, check_count, check_interval, check_positive
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from mechanisms._common import Floats, check_draw
-from mechanisms.randomised_response import RandomisedResponse, RangeResponse
+
+from .._common import Floats, check_draw
+from ..randomised_response import RandomisedResponse, RangeResponse
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ what that is worth.
 
 from __future__ import annotations
 
-from mechanisms.composition import Composition
-from mechanisms.sparse_vector import SparseVector
+from ..composition import Composition
+from ..sparse_vector import SparseVector
 
 
 def svt3(*, epsilon: float, threshold: float, hits: int = 1) -> SparseVector:

@@ -9,8 +9,9 @@ import numpy as np
 
 from dpaudit import exact
 from dpaudit.claims import PureDP, Relation
-from mechanisms._common import check_draw
-from mechanisms.synthesis import MarginalSynthesis, Whole
+
+from .._common import check_draw
+from ..synthesis import MarginalSynthesis, Whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,18 +18,19 @@ from dpaudit.neighbours import Neighbours
 
 Truth: TypeAlias = float | tuple[float, float]
 
-# Each has a function ``entries()``. They import this module, so they are imported when the list is asked for.
+# Each has a function ``entries()``. They import this module, so they are imported when the list is asked for; by names
+# relative to this package, which is ``mechanisms.registry`` in the repository and ``dpaudit.mechanisms.registry`` installed.
 MODULES = (
-    "mechanisms.registry.catalogue",
-    "mechanisms.registry.reference",
-    "mechanisms.registry.broken",
-    "mechanisms.bounded_noise",
-    "mechanisms.pufferfish",
-    "mechanisms.importance_weighting",
-    "mechanisms.federated",
-    "mechanisms.dp_sgd",
-    "mechanisms.synthesis",
-    "mechanisms.floating_point",
+    ".catalogue",
+    ".reference",
+    ".broken",
+    "..bounded_noise",
+    "..pufferfish",
+    "..importance_weighting",
+    "..federated",
+    "..dp_sgd",
+    "..synthesis",
+    "..floating_point",
 )
 
 
@@ -109,7 +110,7 @@ def entries() -> tuple[Entry, ...]:
     >>> len({entry.name for entry in entries()}) == len(entries())
     True
     """
-    listed = tuple(entry for name in MODULES for entry in importlib.import_module(name).entries())
+    listed = tuple(entry for name in MODULES for entry in importlib.import_module(name, __name__).entries())
     names = [entry.name for entry in listed]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:

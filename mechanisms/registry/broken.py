@@ -13,19 +13,20 @@ from hypothesis import strategies as st
 from dpaudit import exact, neighbours
 from dpaudit.claims import Claim, GaussianDP, PureDP, Relation, Verdict
 from dpaudit.neighbours import Neighbours
-from mechanisms.broken.exponential import missing_factor_two, printed_film_recommendation
-from mechanisms.broken.gaussian import HalvedVariance, NotesGaussian
-from mechanisms.broken.histogram_method import printed_histogram_method, slides_histogram_method
-from mechanisms.broken.inverse_sensitivity import BrokenInverseSensitivity
-from mechanisms.broken.laplace import MisscaledLaplace, OccasionallyRaw, SensitivityFromData
-from mechanisms.broken.noisy_max import NoisyMaxValue
-from mechanisms.broken.randomised_response import RangesFromData, RepeatedResponse
-from mechanisms.broken.sparse_vector import half_noise_above_threshold, svt5
-from mechanisms.noisy_histogram import NoisyHistogram
-from mechanisms.randomised_response import RandomisedResponse
-from mechanisms.registry import Entry, Truth
-from mechanisms.registry.catalogue import one_number
-from mechanisms.registry.reference import COLOURS, colours, liked_films, unit_rows
+
+from ..broken.exponential import missing_factor_two, printed_film_recommendation
+from ..broken.gaussian import HalvedVariance, NotesGaussian
+from ..broken.histogram_method import printed_histogram_method, slides_histogram_method
+from ..broken.inverse_sensitivity import BrokenInverseSensitivity
+from ..broken.laplace import MisscaledLaplace, OccasionallyRaw, SensitivityFromData
+from ..broken.noisy_max import NoisyMaxValue
+from ..broken.randomised_response import RangesFromData, RepeatedResponse
+from ..broken.sparse_vector import half_noise_above_threshold, svt5
+from ..noisy_histogram import NoisyHistogram
+from ..randomised_response import RandomisedResponse
+from . import Entry, Truth
+from .catalogue import one_number
+from .reference import COLOURS, colours, liked_films, unit_rows
 
 KEPT, BROKEN = Verdict.NO_VIOLATION_FOUND, Verdict.VIOLATION
 

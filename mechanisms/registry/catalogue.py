@@ -15,16 +15,17 @@ from typing import Any, Literal
 from dpaudit import neighbours
 from dpaudit.claims import PureDP, Relation, Verdict
 from dpaudit.neighbours import Neighbours
-from mechanisms.broken.geometric import NaturalLogGeometric
-from mechanisms.broken.laplace import MisscaledLaplace, PrefixSum
-from mechanisms.broken.noisy_max import NoisyMaxValue
-from mechanisms.broken.sparse_vector import svt3, svt4, svt5, svt6, svt34_parallel
-from mechanisms.composition import Composition
-from mechanisms.laplace import LaplaceMechanism
-from mechanisms.noisy_max import ReportNoisyMax
-from mechanisms.rappor import Rappor
-from mechanisms.registry import Entry
-from mechanisms.sparse_vector import numerical_svt, svt1, svt2
+
+from ..broken.geometric import NaturalLogGeometric
+from ..broken.laplace import MisscaledLaplace, PrefixSum
+from ..broken.noisy_max import NoisyMaxValue
+from ..broken.sparse_vector import svt3, svt4, svt5, svt6, svt34_parallel
+from ..composition import Composition
+from ..laplace import LaplaceMechanism
+from ..noisy_max import ReportNoisyMax
+from ..rappor import Rappor
+from ..sparse_vector import numerical_svt, svt1, svt2
+from . import Entry
 
 NOMINAL = 0.1
 FASTEST = "signed-exponential"

@@ -12,22 +12,23 @@ from hypothesis import strategies as st
 from dpaudit import exact, neighbours
 from dpaudit.claims import Relation, Verdict
 from dpaudit.neighbours import Neighbours
-from mechanisms._common import gaussian_epsilon
-from mechanisms.above_threshold import AboveThreshold
-from mechanisms.composition import Composition
-from mechanisms.exponential import ExponentialMechanism, FilmRecommendation, answer_at
-from mechanisms.gaussian import GaussianMechanism
-from mechanisms.geometric import DiscreteLaplaceMechanism, TruncatedGeometric
-from mechanisms.histogram_method import HistogramMethod
-from mechanisms.inverse_sensitivity import InverseSensitivityMean, InverseSensitivityQuantile
-from mechanisms.laplace import LaplaceMechanism
-from mechanisms.median import LaplaceMedian
-from mechanisms.noisy_histogram import NoisyHistogram
-from mechanisms.noisy_max import ReportNoisyMax
-from mechanisms.randomised_response import RandomisedResponse, RangeResponse
-from mechanisms.registry import Entry, Truth
-from mechanisms.registry.catalogue import one_count, one_number
-from mechanisms.sparse_vector import numerical_svt, svt1, svt2
+
+from .._common import gaussian_epsilon
+from ..above_threshold import AboveThreshold
+from ..composition import Composition
+from ..exponential import ExponentialMechanism, FilmRecommendation, answer_at
+from ..gaussian import GaussianMechanism
+from ..geometric import DiscreteLaplaceMechanism, TruncatedGeometric
+from ..histogram_method import HistogramMethod
+from ..inverse_sensitivity import InverseSensitivityMean, InverseSensitivityQuantile
+from ..laplace import LaplaceMechanism
+from ..median import LaplaceMedian
+from ..noisy_histogram import NoisyHistogram
+from ..noisy_max import ReportNoisyMax
+from ..randomised_response import RandomisedResponse, RangeResponse
+from ..sparse_vector import numerical_svt, svt1, svt2
+from . import Entry, Truth
+from .catalogue import one_count, one_number
 
 COLOURS = ("red", "green", "blue")
 

@@ -20,9 +20,10 @@ from dpaudit import exact, neighbours
 from dpaudit._util.validation import check_open_unit, check_positive
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, gaussian_delta
 from dpaudit.neighbours import Neighbours
-from mechanisms._common import Floats, check_draw, gaussian_epsilon
-from mechanisms.randomised_response import RandomisedResponse
-from mechanisms.registry.catalogue import only
+
+from .._common import Floats, check_draw, gaussian_epsilon
+from ..randomised_response import RandomisedResponse
+from .catalogue import only
 
 EPSILON = 1.0
 MU = 0.5

@@ -19,6 +19,8 @@ from dpaudit.accuracy.conditions import SYMBOLS, check
 from dpaudit.accuracy.distributions import order_statistics
 from dpaudit.accuracy.distributions.data_law import BETA_2_5, EXPONENTIAL, LAWS, NORMAL, UNIFORM, DataLaw
 from dpaudit.accuracy.distributions.error_law import ErrorLaw
+from dpaudit.accuracy.truths.certified import HistogramSetting
+from dpaudit.accuracy.truths.quantile_errors import histogram_law
 from dpaudit.errors import InvalidArgument, LawError
 
 
@@ -223,10 +225,19 @@ def test_hypotheses_of_the_slides_are_reported():
     undefined = mean_error.printed_mean_error_bound(n=1000, quantile=0.1, epsilon=0.8, beta=0.5)
     assert math.isnan(undefined.value)
     assert any("floor" in words for words in undefined.unmet)
-    wide = deciles.within_bound(
-        n=100, steps=10, quantile=0.5, gamma=0.2, beta=0.1, epsilon=9.0, variant=Variant.SHARP, low=0.0, high=2.0
-    )
-    assert len(wide.unmet) == 2
+    wide = {"n": 100, "steps": 10, "quantile": 0.5, "beta": 0.1, "epsilon": 9.0, "low": 0.0, "high": 2.0}
+    assert len(deciles.within_bound(**wide, gamma=0.2, variant=Variant.SEMI_REPAIRED).unmet) == 2
+
+
+@pytest.mark.parametrize("variant", [Variant.CORRECTED_72, Variant.CORRECTED_36, Variant.SHARP])
+def test_proved_forms_need_the_interval_to_end_inside_the_range_and_nothing_else(variant):
+    point = {"n": 300, "steps": 20, "quantile": 0.5, "beta": 0.1, "epsilon": 300.0, "variant": variant}
+    for gamma in (0.05, 0.2, 0.45):
+        bound = deciles.within_bound(**point, gamma=gamma)
+        setting = HistogramSetting(n=300, steps=20, quantile=Fraction(1, 2), epsilon=300.0)
+        assert bound.unmet == ()
+        assert histogram_law(setting).within(gamma, below=1 / 20) >= bound.value > 0.0
+    assert "a <= d + gamma <= b" in deciles.within_bound(**point, gamma=0.6).unmet[0]
 
 
 @pytest.mark.parametrize("law", LAWS.values(), ids=lambda law: law.name)

@@ -164,3 +164,31 @@ def test_help_imports_nothing_heavy():
 def test_progress_is_silent_without_a_terminal(capsys):
     call("verify", "laplace-tail", "--points", "3")
     assert capsys.readouterr().err == ""
+
+
+def test_show_goes_on_where_one_form_is_undefined():
+    code, text = call("show", "histogram-uniform", "--steps", "1", "--beta", "0.7")
+    assert code == 0
+    assert "corrected-72" in text
+    assert text.count("undefined here: beta/queries=0.7 leaves no alpha > 0") == 2
+
+
+def test_show_takes_any_quantile_and_any_share_of_epsilon():
+    code, text = call(
+        "show", "mean-error-monotone", "--quantile", "1/4", "--releases", "1", "--epsilon", "1.1111111111"
+    )
+    assert code == 0
+    assert "quantile=0.25, releases=1" in text
+    _, decile = call("show", "mean-error-monotone", "--i", "5", "--releases", "9")
+    _, level = call("show", "mean-error-monotone", "--quantile", "0.5", "--releases", "1", "--epsilon", str(10 / 9))
+    assert [line for line in decile.splitlines() if "truth" in line] == [x for x in level.splitlines() if "truth" in x]
+
+
+def test_verify_says_that_an_expected_counterexample_was_not_found():
+    # Theorem 2.2.3.1 repaired by a reader is false; at this one point it happens to hold.
+    point = ["--n", "100", "--steps", "50", "--gamma", "0.1", "--beta", "0.3", "--epsilon", "400"]
+    code, text = call("verify", "histogram-uniform", "--variant", "semi-repaired", *point)
+    assert code == 0
+    assert "a counterexample is expected, and none was found at these 9 points" in text
+    code, text = call("verify", "threshold-in-histogram", "--variant", "printed", "--steps", "10", "--epsilon", "1")
+    assert "none was found" not in text

@@ -539,6 +539,6 @@ def test_programs_run_in_audit_files_and_are_named_by_their_command(tmp_path: Pa
     audit = dpaudit.Audit(
         name="count", mechanism=laplace(0.5), claim=dpaudit.PureDP(1.0), neighbours=PAIR, expect="VIOLATION"
     )
-    assert audit.met(audit.run(seed=0))
+    assert audit.run(seed=0).verdict is dpaudit.Verdict.VIOLATION
     result = dpaudit.audit(program("wc -c", output_as="numbers"), dpaudit.PureDP(1.0), PAIR, samples=10)
     assert result.name == "wc -c"

@@ -76,6 +76,29 @@ def test_claims_are_kept(mechanism):
         assert mechanism.epsilon_exact(5) == 0.5
 
 
+@pytest.mark.parametrize(("rows", "smoothing"), [(1, 0.25), (1, 0.6), (1, 2.0), (2, 0.1), (5, 0.05)])
+def test_epsilon_with_smoothing_is_exact_for_one_row_and_otherwise_a_bound(rows, smoothing):
+    # The search finds .6306 for one row and smoothing .25, where the supremum was once said to be 1.
+    mechanism = InverseSensitivityQuantile(1.0, 0.0, 1.0, smoothing=smoothing)
+    corners = [0.0, 1.0, 0.5, smoothing % 1, 1 - smoothing % 1, 0.39, 0.41, 1e-6]
+    rng = np.random.default_rng(0)
+    largest = 0.0
+    for _ in range(300):
+        x = rng.choice(corners, rows)
+        y = x.copy()
+        y[0] = rng.choice(corners)
+        largest = max(largest, exact.epsilon(mechanism.law(x), mechanism.law(y)))
+    bound = mechanism.epsilon_bound(rows)
+    assert largest <= bound * (1 + 1e-9) < 1.0
+    if rows == 1:
+        assert mechanism.epsilon_exact(1) == bound
+        assert largest >= bound - 0.01
+    else:
+        assert largest >= 0.7
+        with pytest.raises(InvalidArgument, match=r"epsilon_bound\(rows="):
+            mechanism.epsilon_exact(rows)
+
+
 general_rows = st.lists(st.floats(-3.0, 5.0) | st.integers(-30, 50).map(lambda k: k / 10), min_size=1, max_size=7)
 
 

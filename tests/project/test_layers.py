@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,6 +31,9 @@ LAYER = {
     "accountant": 3.5,
     "diagnosis": 3.5,
     "training": 3.5,
+    "mechanisms": 3,
+    "statements": 3.5,
+    "utility": 3.5,
     "report": 4,
     "baseline": 4.5,
     "cli": 5,
@@ -97,6 +101,10 @@ def check_layers(path: Path, folder: Path, package: str, layers: dict[str, float
         assert layers[other] < layers[own], f"{package}.{own} may not import {package}.{other}"
 
 
+def own_part(path: Path) -> str:
+    return path.relative_to(ROOT / "dpaudit").parts[0].removesuffix(".py")
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
 def test_imports_go_downwards(path: Path) -> None:
     check_layers(path, ROOT / "dpaudit", "dpaudit", LAYER)
@@ -104,8 +112,9 @@ def test_imports_go_downwards(path: Path) -> None:
     if engine in path.parents and path.name != "__init__.py":
         check_layers(path, engine, "dpaudit.engine", ENGINE_LAYER)
     assert not any(name.split(".")[0] == "mechanisms" for name in imported_modules(path)), (
-        "dpaudit never imports mechanisms"
+        "dpaudit never imports the top-level mechanisms: the wheel has them as dpaudit.mechanisms"
     )
+    assert own_part(path) == "statements" or "mechanisms" not in imported_parts(path, "dpaudit")
 
 
 def test_no_folder_holds_more_than_a_dozen_modules_of_the_engine() -> None:
@@ -119,6 +128,25 @@ def test_no_folder_holds_more_than_a_dozen_modules_of_the_engine() -> None:
 )
 def test_mechanisms_import_only_the_vocabulary(path: Path) -> None:
     assert imported_parts(path, "dpaudit") <= FOR_MECHANISMS
+    assert not any(name.split(".")[0] == "mechanisms" for name in imported_modules(path)), (
+        "mechanisms import each other by relative names, so that the wheel can ship them as dpaudit.mechanisms"
+    )
+
+
+def test_reference_mechanisms_import_under_the_name_that_is_installed() -> None:
+    # A fresh process outside the repository, as somebody who installed the wheel has it.
+    program = "from dpaudit.mechanisms import registry; print(registry.find('laplace-half-scale').truth)"
+    shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd="/")
+    assert shown.stdout.strip() == "2.0"
+
+
+def test_the_wheel_has_the_reference_mechanisms() -> None:
+    wheel = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]["targets"]["wheel"]
+    assert wheel == {
+        "packages": ["dpaudit"],
+        "exclude": ["dpaudit/mechanisms"],
+        "force-include": {"mechanisms": "dpaudit/mechanisms"},
+    }
 
 
 def test_import_is_light() -> None:

@@ -148,6 +148,33 @@ def all_below_error(queries: int, distance: float, epsilon: float) -> float:
     return float(np.sum(weights * density * -np.expm1(queries * log_cdf)))
 
 
+def noise_within(queries: int, distance: float, epsilon: float) -> float:
+    """P(max_i |nu_i| + |Z| < distance), the left side of inequality (1) in the proof of lemma 2.2.1.1, exactly.
+
+    E[(1 - exp(-epsilon (distance - |Z|)/4))^m; |Z| < distance], integrated over |Z| ~ Exp(epsilon/2) by panels that resolve
+    the fall of the power near |Z| = distance.
+
+    Parameters
+    ----------
+    queries : int
+        Number m of queries.
+    distance, epsilon : float
+        The bound on the noise, privacy budget.
+
+    Examples
+    --------
+    >>> distance = float(alpha(10, 0.1, 1.0, Variant.PRINTED))
+    >>> round(noise_within(10, distance, 1.0), 9)
+    0.999500528
+    """
+    check(queries=queries, x=distance, epsilon=epsilon)
+    if distance == 0.0:
+        return 0.0
+    nodes, weights = panels(np.array([0.0, distance]), min(distance, 1.0 / epsilon))
+    each = np.log(-np.expm1(-0.25 * epsilon * (distance - nodes)))
+    return float(np.sum(weights * 0.5 * epsilon * np.exp(queries * each - 0.5 * epsilon * nodes)))
+
+
 def error_probability(
     answers: ArrayLike,
     threshold: float,

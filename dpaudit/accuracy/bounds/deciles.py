@@ -33,6 +33,7 @@ WITHIN_VARIANTS = (
     Variant.CORRECTED_36,
     Variant.SHARP,
 )
+PROVED = (Variant.CORRECTED_72, Variant.CORRECTED_36, Variant.SHARP)
 WIDENED = (Variant.SEMI_WIDENED, Variant.CORRECTED_72, Variant.CORRECTED_36, Variant.SHARP)
 
 
@@ -316,12 +317,16 @@ def within_bound(
     law: DataLaw = UNIFORM,
     low: float | None = None,
     high: float | None = None,
+    releases: int = DECILES,
 ) -> Bound:
     """Return :func:`within` as a :class:`Bound`, with the hypotheses that these parameters violate.
 
+    The printed forms have the hypotheses of the report, gamma <= 0.1 on [0, 1]; the corrected and sharp ones need
+    a <= d + gamma <= b only.
+
     Parameters
     ----------
-    n, steps, quantile, gamma, beta, epsilon, variant, law
+    n, steps, quantile, gamma, beta, epsilon, variant, law, releases
         As for :func:`within`.
     low, high : float, optional
         Range [a, b] of the mechanism; by default that of the law.
@@ -333,17 +338,27 @@ def within_bound(
     """
     low, high = law.low if low is None else low, law.high if high is None else high
     value = float(
-        within(n=n, steps=steps, quantile=quantile, gamma=gamma, beta=beta, epsilon=epsilon, variant=variant, law=law)
+        within(
+            n=n,
+            steps=steps,
+            quantile=quantile,
+            gamma=gamma,
+            beta=beta,
+            epsilon=epsilon,
+            variant=variant,
+            law=law,
+            releases=releases,
+        )
     )
     d = law.quantile(quantile)
     unmet = []
-    if law is UNIFORM and gamma > 0.1 + 1e-12:
+    if law is UNIFORM and variant not in PROVED and gamma > 0.1 + 1e-12:
         unmet.append(f"gamma in [0, 0.1] (gamma={gamma!r})")
-    if law is UNIFORM and (low, high) != (0.0, 1.0):
+    if law is UNIFORM and variant not in PROVED and (low, high) != (0.0, 1.0):
         unmet.append(f"a = 0 and b = 1 for the uniform law (a={low!r}, b={high!r})")
     if not low <= d + gamma <= high:
         unmet.append(f"a <= d + gamma <= b (a={low!r}, d + gamma={d + gamma!r}, b={high!r})")
-    needed = float(histogram_alpha(steps, beta, epsilon, variant))
+    needed = float(histogram_alpha(steps, beta, epsilon, variant, releases))
     widened = " - (b - a)/k" if variant in WIDENED else ""
     return Bound(
         value=value,

@@ -212,6 +212,48 @@ def mean_error_bound(
     )
 
 
+def plain_mean_error(*, n: int, quantile: float | Fraction, epsilon: float) -> tuple[float, int, int]:
+    """Upper bound on E|M - d| of the mechanism without smoothing, uniform records, best K and L: (value, K, L).
+
+    Without smoothing no plateau has a known width, but the gaps around x_(r) do on average. The gaps of length at most L
+    fill (X_(r-L), X_(r+L)), ranks beyond the data standing for a = 0 and b = 1, so the normaliser is at least
+    exp(-epsilon L/2) W_L with W_L the width, and P(len(M) >= K given the data) <= exp(-epsilon (K - L)/2)/W_L. W_L is the sum of
+    m = min(r + L, n + 1) - max(r - L, 0) of the n + 1 spacings of uniform records, so it has the law Beta(m, n + 1 - m) and
+    E[1/W_L] = n/(m - 1) (for m = n + 1 it is 1, and n/(m - 1) is 1 too). If len(M) < K, then X_(r-K+1) <= M <= X_(r+K-1). Hence
+
+        E|M - d| <= E(X_(r+K-1) - d)_+ + E(d - X_(r-K+1))_+ + min(1, exp(-epsilon (K - L)/2) n/(m - 1)) max(d, 1 - d).  QED
+
+    Every K and L >= 1 with m >= 2 gives a valid bound.
+
+    Parameters
+    ----------
+    n : int
+        Number of records.
+    quantile : float or Fraction
+        Level of the quantile.
+    epsilon : float
+        Budget of this release.
+
+    Examples
+    --------
+    >>> value, length, inner = plain_mean_error(n=1000, quantile=0.5, epsilon=1.0)
+    >>> round(value, 4), length, inner
+    (0.0497, 23, 3)
+    """
+    check(n=n, epsilon=epsilon)
+    d, r = float(as_fraction(quantile)), int(rank(n, quantile))
+    inner = np.arange(1, n + 1)
+    spacings = np.minimum(r + inner, n + 1) - np.maximum(r - inner, 0)
+    # The best L does not depend on K: it minimises exp(epsilon L/2) n/(m - 1).
+    log_cost = np.where(spacings >= 2, 0.5 * epsilon * inner + np.log(n / np.maximum(spacings - 1.0, 0.5)), np.inf)
+    place = int(np.argmin(log_cost))
+    lengths = np.arange(1, n + 1)
+    tail = np.exp(np.minimum(0.0, log_cost[place] - 0.5 * epsilon * lengths))
+    total = _spread(d, r, n, lengths) + tail * max(d, 1.0 - d)
+    best = int(np.argmin(total))
+    return float(total[best]), int(lengths[best]), int(inner[place])
+
+
 def two_point_lower(gap: ArrayLike, changes: ArrayLike, epsilon: ArrayLike) -> Any:
     """Return Delta/(1 + exp(k epsilon)): no epsilon-private mechanism has mean error below it on both of two data sets.
 

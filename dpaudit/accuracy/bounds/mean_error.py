@@ -407,12 +407,13 @@ def corrected_mean_error_bound(
     beta: float | None = None,
     variant: Variant = Variant.CORRECTED_36,
     closed: bool = False,
+    releases: int = DECILES,
 ) -> Bound:
     """Return the corrected theorem as a :class:`Bound`.
 
     Parameters
     ----------
-    n, quantile, epsilon, variant
+    n, quantile, epsilon, variant, releases
         As for :func:`corrected_mean_error`.
     steps : int, optional
         Number of bins; by default :func:`slides_steps`.
@@ -425,13 +426,13 @@ def corrected_mean_error_bound(
     form = corrected_closed_form if closed else corrected_mean_error
 
     def objective(betas: ArrayLike) -> Any:
-        return form(n=n, steps=k, quantile=quantile, epsilon=epsilon, beta=betas, variant=variant)
+        return form(n=n, steps=k, quantile=quantile, epsilon=epsilon, beta=betas, variant=variant, releases=releases)
 
     if beta is None:
         beta, value = best_beta(objective)
     else:
         value = float(objective(beta))
-    needed = float(_allowed(k, beta, epsilon, variant, DECILES))
+    needed = float(_allowed(k, beta, epsilon, variant, releases))
     source = "slides, closed form 5/5" if closed else "slides, theorem 3/5"
     return _mean_bound(
         value, variant, source, quantile, 1.0 / k, (), {"alpha": needed, "beta": beta, "steps": float(k)}

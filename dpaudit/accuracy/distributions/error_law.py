@@ -46,6 +46,10 @@ class ErrorLaw:
         """E|A - d|."""
         return float(self.probabilities @ np.abs(self.values - self.target))
 
+    def root_mean_squared_error(self) -> float:
+        """Square root of E(A - d)^2, the error that section 2.2.3 of the report announces."""
+        return float(np.sqrt(self.probabilities @ (self.values - self.target) ** 2))
+
     def probability(self, low: float, high: float) -> float:
         """P(low <= A <= high), ends included; a value within rounding of an end counts as inside."""
         inside = (self.values >= low - _SLACK) & (self.values <= high + _SLACK)

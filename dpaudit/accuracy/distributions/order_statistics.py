@@ -42,6 +42,15 @@ def decile(i: int) -> Fraction:
     return Fraction(int(i), 10)
 
 
+def level_of(i: int, quantile: float | Fraction | None = None) -> Fraction:
+    """Return the level that is asked for: ``quantile`` if it is given, otherwise the i-th decile.
+
+    >>> level_of(3), level_of(5, 0.25)
+    (Fraction(3, 10), Fraction(1, 4))
+    """
+    return decile(i) if quantile is None else as_fraction(quantile)
+
+
 def rank(n: ArrayLike, quantile: float | Fraction) -> Any:
     """Rank ceil(q n) of the empirical quantile, computed in integers (docs/theory.md R8).
 

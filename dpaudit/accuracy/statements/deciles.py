@@ -10,42 +10,45 @@ import numpy as np
 from dpaudit.accuracy.bound import Bound, Sense, Status, Truth, Variant
 from dpaudit.accuracy.bounds import deciles
 from dpaudit.accuracy.distributions.data_law import NORMAL, UNIFORM, DataLaw
-from dpaudit.accuracy.distributions.order_statistics import below, decile, rank
+from dpaudit.accuracy.distributions.order_statistics import below, decile, level_of, rank
 from dpaudit.accuracy.regions import Axis, Range
 from dpaudit.accuracy.theorem import Effort, Theorem, TheoremForm
 from dpaudit.accuracy.truths.certified import HistogramSetting
 from dpaudit.accuracy.truths.quantile_errors import approximate_probability, histogram_probability
 
 _DECILES = list(range(1, 10))
+QUANTILE: dict[str, tuple[str, Any]] = {"quantile": ("quantile", None)}
+"""A level that is not i/10; the printed statements are about deciles, the corrected ones about any level."""
 
 
 def _lemma_bound(variant: Variant, law: DataLaw, theorem: str) -> Callable[..., Bound]:
-    def bound(*, n: int, i: int, gamma: float) -> Bound:
-        value = float(deciles.eta(n, decile(i), gamma, variant, law))
+    def bound(*, n: int, i: int, gamma: float, quantile: float | None = None) -> Bound:
+        value = float(deciles.eta(n, level_of(i, quantile), gamma, variant, law))
         return Bound(
             value=1.0 - value,
             variant=variant,
             theorem=theorem,
             sense=Sense.EQUAL if variant is Variant.CORRECTED else Sense.AT_LEAST,
             quantity="P(d_i - gamma/2 <= empirical decile <= d_i + gamma/2)",
-            unmet=_gamma_unmet(gamma, law),
+            unmet=_gamma_unmet(gamma, law, variant),
             terms={"eta": value},
         )
 
     return bound
 
 
-def _gamma_unmet(gamma: float, law: DataLaw) -> tuple[str, ...]:
-    if law is UNIFORM and gamma > 0.1 + 1e-12:
+def _gamma_unmet(gamma: float, law: DataLaw, variant: Variant) -> tuple[str, ...]:
+    """Return the printed hypothesis on gamma, which the corrected lemmas do not need."""
+    if law is UNIFORM and variant is not Variant.CORRECTED and gamma > 0.1 + 1e-12:
         return (f"gamma in [0, 0.1] (gamma={gamma!r})",)
     return ()
 
 
 def _lemma_truth(law: DataLaw) -> Callable[..., Truth]:
-    def truth(bound: Bound, effort: Effort, *, n: int, i: int, gamma: float) -> Truth:
+    def truth(bound: Bound, effort: Effort, *, n: int, i: int, gamma: float, quantile: float | None = None) -> Truth:
         """I_F(u)(r, n - r + 1) - I_F(l)(r, n - r + 1), the law of the order statistic."""
         del bound, effort
-        r, d = rank(n, decile(i)), law.quantile(decile(i))
+        r, d = rank(n, level_of(i, quantile)), law.quantile(level_of(i, quantile))
         ends = law.probability_below(np.array([d - 0.5 * gamma, d + 0.5 * gamma]))
         at_ends = below(ends, r, n)
         return Truth.exact(float(at_ends[1] - at_ends[0]))
@@ -76,7 +79,7 @@ def _empirical_decile(name: str, law: DataLaw, theorem: str, gammas: Range) -> T
             "eta = 2 - S1 + S2 with S1 = P(Bin(n, F(d + gamma/2)) <= i n/10), S2 = P(Bin(n, 1 - F(d - gamma/2)) <= (10 - i) n/10)"
             + ("." if law is UNIFORM else "; in the normal case gamma is lost from the limits.")
         ),
-        parameters={"n": ("n", 100), "i": ("i", 5), "gamma": ("gamma", 0.1)},
+        parameters={"n": ("n", 100), "i": ("i", 5), "gamma": ("gamma", 0.1), **QUANTILE},
         forms=(
             form(Variant.LITERAL, Status.VACUOUS, region, "vacuous: eta >= 1 always"),
             form(Variant.PROOF, Status.VIOLATED, small, "false: 2 - S1 - S2 complements the wrong events"),
@@ -86,15 +89,15 @@ def _empirical_decile(name: str, law: DataLaw, theorem: str, gammas: Range) -> T
 
 
 def _flank_bound(variant: Variant, law: DataLaw, theorem: str) -> Callable[..., Bound]:
-    def bound(*, n: int, i: int, gamma: float, alpha: float) -> Bound:
-        value = float(deciles.mu(n, decile(i), gamma, alpha, variant, law))
+    def bound(*, n: int, i: int, gamma: float, alpha: float, quantile: float | None = None) -> Bound:
+        value = float(deciles.mu(n, level_of(i, quantile), gamma, alpha, variant, law))
         return Bound(
             value=1.0 - value,
             variant=variant,
             theorem=theorem,
             sense=Sense.AT_LEAST,
             quantity="P(at least alpha records in each flank)",
-            unmet=_gamma_unmet(gamma, law),
+            unmet=_gamma_unmet(gamma, law, variant),
             terms={"mu": value},
         )
 
@@ -102,9 +105,11 @@ def _flank_bound(variant: Variant, law: DataLaw, theorem: str) -> Callable[..., 
 
 
 def _flank_truth(law: DataLaw) -> Callable[..., Truth]:
-    def truth(bound: Bound, effort: Effort, *, n: int, i: int, gamma: float, alpha: float) -> Truth:
+    def truth(
+        bound: Bound, effort: Effort, *, n: int, i: int, gamma: float, alpha: float, quantile: float | None = None
+    ) -> Truth:
         del bound, effort
-        return Truth.exact(1.0 - float(deciles.mu(n, decile(i), gamma, alpha, Variant.EXACT, law)))
+        return Truth.exact(1.0 - float(deciles.mu(n, level_of(i, quantile), gamma, alpha, Variant.EXACT, law)))
 
     return truth
 
@@ -131,7 +136,13 @@ def _flank_counts(name: str, law: DataLaw, theorem: str, gammas: Range) -> Theor
             "At least alpha records lie in each of [d - gamma, d - gamma/2] and [d + gamma/2, d + gamma] with probability at "
             "least 1 - mu, mu = P(Bin(n, p_left) <= alpha) + P(Bin(n, p_right) <= alpha)."
         ),
-        parameters={"n": ("n", 1000), "i": ("i", 5), "gamma": ("gamma", 0.1), "alpha": ("alpha", 30.0)},
+        parameters={
+            "n": ("n", 1000),
+            "i": ("i", 5),
+            "gamma": ("gamma", 0.1),
+            "alpha": ("alpha", 30.0),
+            **QUANTILE,
+        },
         forms=(
             *(literal if law is NORMAL else ()),
             form(Variant.PRINTED, Status.HOLDS, "true; one term too many for whole alpha"),
@@ -140,15 +151,22 @@ def _flank_counts(name: str, law: DataLaw, theorem: str, gammas: Range) -> Theor
     )
 
 
-def _setting(law: DataLaw, n: int, steps: int, i: int, epsilon: float) -> HistogramSetting:
-    return HistogramSetting(n=n, steps=steps, quantile=decile(i), epsilon=epsilon, law=law, low=law.low, high=law.high)
+def _setting(law: DataLaw, point: Mapping[str, Any]) -> HistogramSetting:
+    return HistogramSetting(
+        n=point["n"],
+        steps=point["steps"],
+        quantile=level_of(point["i"], point.get("quantile")),
+        epsilon=point["epsilon"],
+        law=law,
+        low=law.low,
+        high=law.high,
+        releases=point.get("releases", deciles.DECILES),
+    )
 
 
 def _within_bound(variant: Variant, law: DataLaw) -> Callable[..., Bound]:
-    def bound(*, n: int, steps: int, i: int, gamma: float, beta: float, epsilon: float) -> Bound:
-        return deciles.within_bound(
-            n=n, steps=steps, quantile=decile(i), gamma=gamma, beta=beta, epsilon=epsilon, variant=variant, law=law
-        )
+    def bound(*, i: int, quantile: float | None = None, **point: Any) -> Bound:
+        return deciles.within_bound(quantile=level_of(i, quantile), variant=variant, law=law, **point)
 
     return bound
 
@@ -159,12 +177,10 @@ def _interval(variant: Variant, setting: HistogramSetting, gamma: float) -> tupl
 
 
 def _within_truth(variant: Variant, law: DataLaw) -> Callable[..., Truth]:
-    def truth(
-        bound: Bound, effort: Effort, *, n: int, steps: int, i: int, gamma: float, beta: float, epsilon: float
-    ) -> Truth:
-        del bound, effort, beta
-        setting = _setting(law, n, steps, i, epsilon)
-        return histogram_probability(setting, *_interval(variant, setting, gamma))
+    def truth(bound: Bound, effort: Effort, **point: Any) -> Truth:
+        del bound, effort
+        setting = _setting(law, point)
+        return histogram_probability(setting, *_interval(variant, setting, point["gamma"]))
 
     return truth
 
@@ -176,7 +192,7 @@ def _hopeless(variant: Variant, law: DataLaw) -> Callable[[Mapping[str, Any]], b
         bound = _within_bound(variant, law)(**point)
         if bound.vacuous or not bound.applies:
             return True
-        setting = _setting(law, point["n"], point["steps"], point["i"], point["epsilon"])
+        setting = _setting(law, point)
         return approximate_probability(setting, *_interval(variant, setting, point["gamma"])) > bound.value + 0.01
 
     return hopeless
@@ -218,6 +234,8 @@ def _histogram(
             "gamma": ("gamma", 0.1 if law is UNIFORM else 0.5),
             "beta": ("beta", 0.05),
             "epsilon": ("epsilon", 20.0),
+            **QUANTILE,
+            "releases": ("releases", deciles.DECILES),
         },
         forms=(
             form(Variant.LITERAL, Status.VACUOUS, region, "vacuous: the right side is negative for all parameters"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from dpaudit.accuracy.bound import Bound, Sense, Status, Truth, Variant
 from dpaudit.accuracy.bounds import inverse_sensitivity
 from dpaudit.accuracy.conditions import Real
-from dpaudit.accuracy.distributions.order_statistics import decile, rank
+from dpaudit.accuracy.distributions.order_statistics import level_of, rank
 from dpaudit.accuracy.regions import Range
 from dpaudit.accuracy.theorem import Effort, Theorem, TheoremForm
 from dpaudit.accuracy.truths.quantile_errors import inverse_sensitivity_mean_error
@@ -21,8 +23,8 @@ def _records(n: int, power: float) -> Real:
     return ((np.arange(n) + 0.5) / n) ** power
 
 
-def _tail_bound(*, n: int, i: int, rho: float, length: int, epsilon: float, power: float) -> Bound:
-    del n, i, power
+def _tail_bound(*, rho: float, length: int, epsilon: float, **others: Any) -> Bound:
+    del others
     return Bound(
         value=float(inverse_sensitivity.length_tail(length, rho, epsilon)),
         variant=Variant.DERIVED,
@@ -33,22 +35,53 @@ def _tail_bound(*, n: int, i: int, rho: float, length: int, epsilon: float, powe
 
 
 def _tail_truth(
-    bound: Bound, effort: Effort, *, n: int, i: int, rho: float, length: int, epsilon: float, power: float
+    bound: Bound,
+    effort: Effort,
+    *,
+    n: int,
+    i: int,
+    rho: float,
+    length: int,
+    epsilon: float,
+    power: float,
+    quantile: float | None = None,
 ) -> Truth:
     del bound, effort
     data = _records(n, power)
-    staircase = quantile_segments(data, int(rank(n, decile(i))), low=0.0, high=1.0, rho=rho)
+    staircase = quantile_segments(data, int(rank(n, level_of(i, quantile))), low=0.0, high=1.0, rho=rho)
     return Truth.exact(staircase.length_tail(epsilon, length))
 
 
-def _mean_bound(*, n: int, i: int, epsilon: float) -> Bound:
-    return inverse_sensitivity.mean_error_bound(n=n, quantile=decile(i), epsilon=epsilon)
+def _mean_bound(*, n: int, i: int, epsilon: float, quantile: float | None = None) -> Bound:
+    return inverse_sensitivity.mean_error_bound(n=n, quantile=level_of(i, quantile), epsilon=epsilon)
 
 
-def _mean_truth(bound: Bound, effort: Effort, *, n: int, i: int, epsilon: float) -> Truth:
+def _plain_bound(*, n: int, i: int, epsilon: float, quantile: float | None = None) -> Bound:
+    level = level_of(i, quantile)
+    value, length, inner = inverse_sensitivity.plain_mean_error(n=n, quantile=level, epsilon=epsilon)
+    return Bound(
+        value=value,
+        variant=Variant.DERIVED,
+        theorem="inverse sensitivity without smoothing, mean error",
+        sense=Sense.AT_MOST,
+        quantity="E|M - d|",
+        trivial=float(max(level, 1 - level)),
+        terms={"K": float(length), "L": float(inner), "rho": 0.0},
+    )
+
+
+def _mean_truth(
+    bound: Bound, effort: Effort, *, n: int, i: int, epsilon: float, quantile: float | None = None
+) -> Truth:
     """Average over data of the exact error given the data, with the rho that the bound chose."""
     return inverse_sensitivity_mean_error(
-        n, decile(i), epsilon, bound.terms["rho"], rng=effort.rng, alpha=effort.alpha, against=bound.value
+        n,
+        level_of(i, quantile),
+        epsilon,
+        bound.terms["rho"],
+        rng=effort.rng,
+        alpha=effort.alpha,
+        against=bound.value,
     )
 
 
@@ -86,6 +119,13 @@ def _two_point_truth(bound: Bound, effort: Effort, *, n: int, length: int, epsil
     return Truth.exact(max(errors))
 
 
+_MEAN_PARAMETERS: dict[str, tuple[str, Any]] = {
+    "n": ("n", 1000),
+    "i": ("i", 5),
+    "epsilon": ("epsilon", 1 / 9),
+    "quantile": ("quantile", None),
+}
+
 THEOREMS = (
     Theorem(
         name="inverse-sensitivity-tail",
@@ -99,6 +139,7 @@ THEOREMS = (
             "length": ("length", 20),
             "epsilon": ("epsilon", 1.0),
             "power": ("scale", 1.0),
+            "quantile": ("quantile", None),
         },
         forms=(
             TheoremForm(
@@ -126,7 +167,7 @@ THEOREMS = (
             "E|M - d| <= E(X_(r+K-1) - d)_+ + E(d - X_(r-K+1))_+ + rho + min(1, exp(-epsilon K/2)/rho) max(d, 1 - d), "
             "best K and rho. epsilon is the budget of this one release."
         ),
-        parameters={"n": ("n", 1000), "i": ("i", 5), "epsilon": ("epsilon", 1 / 9)},
+        parameters=_MEAN_PARAMETERS,
         forms=(
             TheoremForm(
                 variant=Variant.DERIVED,
@@ -135,6 +176,27 @@ THEOREMS = (
                 expected=Status.HOLDS,
                 region={"n": [10, 30, 100, 300, 1000], "i": _DECILES, "epsilon": Range(0.02, 5.0)},
                 note="truth by Monte Carlo over data, exact given the data",
+                monte_carlo=True,
+            ),
+        ),
+    ),
+    Theorem(
+        name="inverse-sensitivity-plain",
+        title="Inverse sensitivity without smoothing: mean error over uniform records",
+        source="derived; the slides leave the page empty",
+        statement=(
+            "E|M - d| <= E(X_(r+K-1) - d)_+ + E(d - X_(r-K+1))_+ + min(1, exp(-epsilon (K - L)/2) n/(m - 1)) max(d, 1 - d), "
+            "m = min(r + L, n + 1) - max(r - L, 0), best K and L. epsilon is the budget of this one release."
+        ),
+        parameters=_MEAN_PARAMETERS,
+        forms=(
+            TheoremForm(
+                variant=Variant.DERIVED,
+                bound=_plain_bound,
+                truth=_mean_truth,
+                expected=Status.HOLDS,
+                region={"n": [5, 10, 30, 100, 300, 1000], "i": _DECILES, "epsilon": Range(0.02, 5.0)},
+                note="by the Beta law of the spacings around the quantile; truth by Monte Carlo over data",
                 monte_carlo=True,
             ),
         ),

@@ -9,7 +9,8 @@ import numpy as np
 
 from dpaudit.accuracy.bound import Bound, Sense, Status, Truth, Variant
 from dpaudit.accuracy.bounds import mean_error
-from dpaudit.accuracy.distributions.order_statistics import below, decile
+from dpaudit.accuracy.bounds.deciles import DECILES
+from dpaudit.accuracy.distributions.order_statistics import below, level_of
 from dpaudit.accuracy.regions import Axis, Range
 from dpaudit.accuracy.theorem import Effort, Theorem, TheoremForm
 from dpaudit.accuracy.truths.certified import HistogramSetting
@@ -27,32 +28,70 @@ _SMALL: dict[str, Axis] = {
 _HUGE: dict[str, Axis] = {"n": [10**11, 10**12], "i": _DECILES, "epsilon": Range(2e-9, 5e-8)}
 
 
-def _setting(n: int, i: int, epsilon: float, *, monotone_noise: bool = False) -> HistogramSetting:
-    steps = int(mean_error.slides_steps(n))
-    return HistogramSetting(n=n, steps=steps, quantile=decile(i), epsilon=epsilon, monotone_noise=monotone_noise)
-
-
-def _truth(bound: Bound, effort: Effort, *, n: int, i: int, epsilon: float, **others: Any) -> Truth:
+def _truth(
+    bound: Bound,
+    effort: Effort,
+    *,
+    n: int,
+    i: int,
+    epsilon: float,
+    quantile: float | None = None,
+    releases: int = DECILES,
+    **others: Any,
+) -> Truth:
     del effort, others
-    setting = _setting(n, i, epsilon, monotone_noise=bound.variant is Variant.MONOTONE_NOISE)
+    setting = HistogramSetting(
+        n=n,
+        steps=int(mean_error.slides_steps(n)),
+        quantile=level_of(i, quantile),
+        epsilon=epsilon,
+        releases=releases,
+        monotone_noise=bound.variant is Variant.MONOTONE_NOISE,
+    )
     return histogram_mean_error(setting, against=bound.value)
 
 
 def _printed(variant: Variant) -> Callable[..., Bound]:
-    def bound(*, n: int, i: int, epsilon: float, beta: float | None = None) -> Bound:
-        return mean_error.printed_mean_error_bound(n=n, quantile=decile(i), epsilon=epsilon, beta=beta, variant=variant)
+    def bound(
+        *,
+        n: int,
+        i: int,
+        epsilon: float,
+        beta: float | None = None,
+        quantile: float | None = None,
+        releases: int = DECILES,
+    ) -> Bound:
+        del releases  # the printed alpha ignores how many quantiles share epsilon
+        return mean_error.printed_mean_error_bound(
+            n=n, quantile=level_of(i, quantile), epsilon=epsilon, beta=beta, variant=variant
+        )
 
     return bound
 
 
-def _closed(*, n: int, i: int, epsilon: float) -> Bound:
-    return mean_error.printed_closed_form_bound(n=n, quantile=decile(i), epsilon=epsilon)
+def _closed(*, n: int, i: int, epsilon: float, quantile: float | None = None, releases: int = DECILES) -> Bound:
+    del releases
+    return mean_error.printed_closed_form_bound(n=n, quantile=level_of(i, quantile), epsilon=epsilon)
 
 
 def _corrected(variant: Variant, *, closed: bool) -> Callable[..., Bound]:
-    def bound(*, n: int, i: int, epsilon: float, beta: float | None = None) -> Bound:
+    def bound(
+        *,
+        n: int,
+        i: int,
+        epsilon: float,
+        beta: float | None = None,
+        quantile: float | None = None,
+        releases: int = DECILES,
+    ) -> Bound:
         return mean_error.corrected_mean_error_bound(
-            n=n, quantile=decile(i), epsilon=epsilon, beta=beta, variant=variant, closed=closed
+            n=n,
+            quantile=level_of(i, quantile),
+            epsilon=epsilon,
+            beta=beta,
+            variant=variant,
+            closed=closed,
+            releases=releases,
         )
 
     return bound
@@ -107,7 +146,13 @@ def _beta_law_truth(bound: Bound, effort: Effort, *, n: int, rank: int, p: float
     return Truth.exact(float(np.sum(stats.binom.pmf(np.arange(rank, n + 1), n, p))))
 
 
-_SLIDES_PARAMETERS = {"n": ("n_slides", 1_000_000), "i": ("i", 5), "epsilon": ("epsilon", 0.0019)}
+_SLIDES_PARAMETERS: dict[str, tuple[str, Any]] = {
+    "n": ("n_slides", 1_000_000),
+    "i": ("i", 5),
+    "epsilon": ("epsilon", 0.0019),
+    "quantile": ("quantile", None),
+    "releases": ("releases", DECILES),
+}
 
 THEOREMS = (
     Theorem(

@@ -89,6 +89,22 @@ def _literal_truth(bound: Bound, effort: Effort, *, epsilon: float, **others: An
     return Truth(low=-math.expm1(-0.5 * epsilon * bound.terms["alpha"]), high=1.0, method="certified")
 
 
+def _noise_bound(*, queries: int, beta: float, epsilon: float) -> Bound:
+    return Bound(
+        value=1.0 - beta,
+        variant=Variant.PRINTED,
+        theorem="report, inequality (1)",
+        sense=Sense.AT_LEAST,
+        quantity="P(max |nu_i| + |T - That| < alpha)",
+        terms={"alpha": float(at.alpha(queries, beta, epsilon, Variant.PRINTED))},
+    )
+
+
+def _noise_truth(bound: Bound, effort: Effort, *, queries: int, beta: float, epsilon: float) -> Truth:
+    del effort, beta
+    return Truth.exact(at.noise_within(queries, bound.terms["alpha"], epsilon))
+
+
 def _inside_bound(variant: Variant) -> Callable[..., Bound]:
     def bound(*, steps: int, beta: float, epsilon: float) -> Bound:
         return Bound(
@@ -163,6 +179,26 @@ THEOREMS = (
             _lemma_form(
                 Variant.RANDOM_INDEX,
                 "alpha = 8 log(2j/beta)/epsilon for the 1-based answer j: true, but not by the report's proof",
+            ),
+        ),
+    ),
+    Theorem(
+        name="above-threshold-noise",
+        title="All noise of AboveThreshold is small",
+        source="report, inequality (1) in the proof of lemma 2.2.1.1",
+        statement=(
+            "P(max over m queries of |nu_i| + |T - That| < alpha) >= 1 - beta, alpha = 8 (log m + log(2/beta))/epsilon. It "
+            "implies the lemma for the true answers and a fixed m."
+        ),
+        parameters={"queries": ("queries", 10), "beta": ("beta", 0.05), "epsilon": ("epsilon", 1.0)},
+        forms=(
+            TheoremForm(
+                variant=Variant.PRINTED,
+                bound=_noise_bound,
+                truth=_noise_truth,
+                expected=Status.HOLDS,
+                region={name: axis for name, axis in _REGION.items() if name != "offsets"},
+                note="true for a fixed m: the threshold noise gets beta/2 and needs (beta/2)^2/m^2 of it",
             ),
         ),
     ),

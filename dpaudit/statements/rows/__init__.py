@@ -1,0 +1,1 @@
+"""Rows of the ledger, one module for each part of a document."""
