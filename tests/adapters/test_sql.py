@@ -129,7 +129,7 @@ def test_a_row_of_another_width_is_an_error() -> None:
 def test_groups_that_are_read_off_the_data_are_found(audit: dpaudit.Audit) -> None:
     # False-alarm probability of the sound ones: alpha = 1e-6.
     assert pickle.loads(pickle.dumps(audit.mechanism)) == audit.mechanism
-    result = audit.run(seed=0, samples=6000)
+    result = audit.run(seed=0, samples=3000)
     assert (result.verdict is dpaudit.Verdict.VIOLATION) == (audit.expect is dpaudit.Verdict.VIOLATION)
 
 

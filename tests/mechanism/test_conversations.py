@@ -209,7 +209,7 @@ def test_bugs_are_found(begin: Any, claim: float, where: Any) -> None:
 )
 def test_sound_sessions_are_not_accused(begin: Any, claim: float, where: Any) -> None:
     # False-alarm probability of each: alpha = 1e-6.
-    assert audited(begin, claim, where, samples=20_000).verdict is not dpaudit.Verdict.VIOLATION
+    assert audited(begin, claim, where, samples=10_000).verdict is not dpaudit.Verdict.VIOLATION
 
 
 def test_the_witness_is_the_shortest_conversation_and_its_script_runs(tmp_path: Path) -> None:
