@@ -1,0 +1,403 @@
+"""The exact output law of a function on one data set: all its paths, each with its probability and the law of its output.
+
+The function is run once for every path, with symbols in place of random numbers, the likeliest paths first. Every path is
+then run again with plain numbers that follow it, and its output must be what the symbols say. That second run has no
+symbols and no replaced functions in it, so whatever the first one misunderstood (a type that is asked for, state that is
+kept, code in C) shows as a difference, which stops the extraction.
+"""
+
+from __future__ import annotations
+
+import copy
+import heapq
+import itertools
+import math
+import threading
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from dpaudit._util.validation import shorten
+from dpaudit._util.values import fingerprint
+from dpaudit.errors import CannotFollow, MechanismError
+from dpaudit.mechanism import Raised
+from dpaudit.symbolic.coverage import Lines
+from dpaudit.symbolic.generator import Replay, Replaying, SymbolicGenerator, evaluated
+from dpaudit.symbolic.joint import Joint
+from dpaudit.symbolic.outputs import Coordinate, coordinates, kind_of, read, settle
+from dpaudit.symbolic.patches import namespaces, symbolic_functions, symbolic_randomness
+from dpaudit.symbolic.paths import Cut, Fork, Stop, Trace, running, user_line
+from dpaudit.symbolic.sources import ROUNDING
+from dpaudit.symbolic.symbols import is_symbol
+
+Release = Callable[[Any, np.random.Generator], Any]
+
+_LOCK = threading.RLock()  # the replaced functions are those of the whole process
+_SAMPLES = 64
+_CLOSE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """When the exploration of one data set ends.
+
+    ``paths`` and ``seconds`` bound the work; what is then left goes into ``rest``. Paths with a probability below
+    ``negligible`` are not followed, and go there too.
+    """
+
+    paths: int = 4096
+    seconds: float = 10.0
+    negligible: float = 1e-18
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One way through the function: its probability (to a relative error), and the law of its output.
+
+    ``skeleton`` is the structure of the output; ``coordinates`` are its numbers, independent on this path.
+    """
+
+    weight: float
+    error: float
+    skeleton: Hashable
+    coordinates: tuple[Coordinate, ...]
+    shown: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """The law of a function's output on one data set: the leaves, and the probability of what was not followed."""
+
+    leaves: tuple[Leaf, ...]
+    rest: float
+    lines: frozenset[tuple[str, int]] = field(default_factory=frozenset)
+
+    @property
+    def error(self) -> float:
+        """Largest relative error of the probability of a leaf."""
+        return max((leaf.error for leaf in self.leaves), default=0.0)
+
+
+def extract(release: Release, function: Any, data: Any, limits: Limits, lines: Lines | None = None) -> Extraction:
+    """Explore all paths of ``release(data, rng)``.
+
+    Parameters
+    ----------
+    release : callable
+        One release, given the data and a generator.
+    function : object
+        What the user wrote: where global names, closures and attributes are looked up.
+    data : any
+        The data set; every run gets a copy.
+    limits : Limits
+        When to end.
+    lines : Lines, optional
+        Records which lines of the user's code were run.
+
+    Raises
+    ------
+    CannotFollow
+        With the file and line at which the function does something that cannot be followed.
+    """
+    with _LOCK:
+        explorer = _Explorer(release, function, data, limits, lines)
+        try:
+            return explorer.run()
+        except Stop as error:
+            raise cannot_follow(error) from None
+
+
+def cannot_follow(error: Stop) -> CannotFollow:
+    """The public form of the exception that ends a run."""
+    filename, line, name = error.place or (None, None, None)
+    return CannotFollow(error.reason, filename=filename, line=line, function=name)
+
+
+@dataclass(eq=False)
+class _Explorer:
+    release: Release
+    function: Any
+    data: Any
+    limits: Limits
+    lines: Lines | None
+
+    def run(self) -> Extraction:
+        started = time.monotonic()
+        tie = itertools.count()
+        waiting: list[tuple[float, int, Fork]] = [(0.0, next(tie), Fork((), (), 0.0))]
+        leaves: list[Leaf] = []
+        rest = 0.0
+        before = self._state()
+        first: list[Fork] = []
+        while waiting:
+            negative, _, fork = heapq.heappop(waiting)
+            out_of_time = len(leaves) >= self.limits.paths or time.monotonic() - started > self.limits.seconds
+            if out_of_time or -negative < math.log(self.limits.negligible):
+                rest += math.exp(-negative)
+                continue
+            trace = Trace(fork.choices, fork.signatures)
+            try:
+                output = self._symbolic(trace)
+            except Cut:
+                rest += math.exp(trace.log_bound)
+                output = _CUT
+            for other in trace.forks:
+                heapq.heappush(waiting, (-other.log_bound, next(tie), other))
+            if output is not _CUT:
+                leaf = self._leaf(trace, output)
+                if leaf is not None:
+                    leaves.append(leaf)
+                first = first or [fork]
+            if self._state() != before:
+                raise Stop(
+                    "The function changes a global variable, an attribute or a captured variable, so releases may depend "
+                    "on each other",
+                    None,
+                )
+        total = math.fsum(leaf.weight for leaf in leaves)
+        allowed = 1e-9 + sum(leaf.weight * leaf.error for leaf in leaves)
+        if not (1.0 - rest - allowed <= total <= 1.0 + allowed):
+            raise Stop(f"The probabilities of the paths sum to {total!r}; this is a defect of the extraction, please report it")
+        return Extraction(tuple(leaves), min(1.0, rest), frozenset())
+
+    # One run.
+
+    def _symbolic(self, trace: Trace) -> Any:
+        with running(trace), symbolic_randomness(self.function), symbolic_functions(self.function):
+            output = self._call(trace)
+            output = settle(output)
+        if trace.stopped is not None:  # the user's code swallowed it
+            raise trace.stopped
+        return output
+
+    def _call(self, trace: Trace | None) -> Any:
+        data = copy.deepcopy(self.data)
+        context = self.lines.recording() if self.lines is not None and trace is not None else _nothing()
+        try:
+            with context:
+                output = self.release(data, SymbolicGenerator())
+                if hasattr(output, "__next__"):
+                    output = list(itertools.islice(output, 100_000))
+        except (Stop, Cut):
+            raise
+        except MechanismError as error:
+            raise Stop(f"The mechanism cannot be run for one release: {error}") from error
+        except Exception as error:
+            raised = Raised.from_exception(error)
+            if trace is not None:
+                trace.error = error  # type: ignore[attr-defined]
+            return raised
+        return output
+
+    def _state(self) -> Hashable:
+        """What is known of variables outside the function, by content where that is cheap."""
+        found: list[Hashable] = []
+        for namespace in namespaces(self.function):
+            for name, value in namespace.items():
+                if name.startswith("__") or not isinstance(value, _PLAIN):
+                    continue
+                if isinstance(value, list | dict | set | np.ndarray) and len(value) > 1000:
+                    found.append((name, len(value)))
+                    continue
+                try:
+                    found.append((name, fingerprint(value)))
+                except Exception:  # contents that cannot be read
+                    found.append((name, id(value)))
+        for cell in _closure(self.function):
+            if isinstance(cell, _PLAIN):
+                found.append(fingerprint(cell))
+        return tuple(found)
+
+    # From a run to a leaf.
+
+    def _leaf(self, trace: Trace, output: Any) -> Leaf | None:
+        with running(trace):
+            joint = Joint.of(trace)
+            weight, error = _weight(trace, joint)
+            if weight == 0.0:
+                return None
+            numbers: list[Any] = []
+            skeleton = read(output, numbers)
+            values = _inside(trace, joint)
+            shown = self._replayed(trace, values)
+            kinds = self._compared(trace, skeleton, numbers, shown, values)
+            laws = coordinates(numbers, joint)
+        tags = tuple(law.tag for law in laws)
+        return Leaf(weight, error, (skeleton, kinds, tags), tuple(laws), shown)
+
+    def _replayed(self, trace: Trace, values: dict[int, float]) -> Any:
+        """Run the function with plain numbers that follow the path."""
+        replay = Replay([(name, evaluated(result, values)) for name, result in trace.results])
+        Replaying.current = replay
+        try:
+            with running(Trace()), symbolic_randomness(self.function):
+                output = self._call(None)
+        finally:
+            Replaying.current = None
+        if replay.failed or replay.place != len(replay.results):
+            raise self._differs(trace, "it draws other random numbers", output)
+        return output
+
+    def _compared(
+        self, trace: Trace, skeleton: Hashable, numbers: list[Any], shown: Any, values: dict[int, float]
+    ) -> tuple[str | None, ...]:
+        """Check that plain numbers give what the symbols say, and return the kinds of the numbers."""
+        plain: list[Any] = []
+        if read(shown, plain) != skeleton or len(plain) != len(numbers):
+            raise self._differs(trace, "its output has another structure", shown)
+        for number, value in zip(numbers, plain, strict=True):
+            expected = float(number.at(values) if is_symbol(number) else number)
+            same = expected == value or (expected != expected and value != value)
+            if not same and not abs(expected - value) <= _CLOSE * (1.0 + abs(expected)):
+                raise self._differs(trace, f"it returns {value!r} in place of {expected!r}", shown)
+        return tuple(map(kind_of, plain))
+
+    def _differs(self, trace: Trace, how: str, shown: Any) -> Stop:
+        error = getattr(trace, "error", None)
+        place, reason = None, ""
+        if error is not None:
+            frames = []
+            step = error.__traceback__
+            while step is not None:
+                frames.append(step.tb_frame)
+                step = step.tb_next
+            line = [user_line_of(frame, error) for frame in reversed(frames)]
+            place = next((found for found in line if found is not None), None)
+            reason = f" With symbols it raises {type(error).__name__}: {error}."
+        return Stop(
+            f"With plain numbers the function does not do what it does with symbols: {how} ({shorten(shown)}).{reason}", place
+        )
+
+
+def user_line_of(frame: Any, error: BaseException) -> tuple[str, int, str] | None:
+    """File, line and function of a frame of a traceback if it is the user's."""
+    step = error.__traceback__
+    while step is not None:
+        if step.tb_frame is frame:
+            found = user_line(frame)
+            own = found is not None and found[0] == frame.f_code.co_filename
+            return (found[0], step.tb_lineno, found[2]) if own and found is not None else None
+        step = step.tb_next
+    return None
+
+
+def _closure(function: Any) -> list[Any]:
+    from dpaudit.symbolic.patches import _cells
+
+    return [cell.cell_contents for cell in _cells(function)]
+
+
+class _nothing:
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: Any) -> None:
+        return None
+
+
+_CUT = object()
+_PLAIN = (bool, int, float, str, bytes, list, dict, set, tuple, np.ndarray, type(None), np.generic)
+
+
+def _weight(trace: Trace, joint: Joint) -> tuple[float, float]:
+    """Probability of a path, and its relative error: rational factors are exact."""
+    exact = Fraction(1)
+    log_mass, error = 0.0, 0.0
+    dependent = {index for component in joint.components for index in component}
+    for drawn in trace.draws:
+        if drawn.index in dependent or any(drawn.index in parents for parents in trace.derived.values()):
+            continue
+        region = joint.regions[drawn.index]
+        share = drawn.source.exact_mass(region)
+        if share is not None:
+            exact *= share
+        elif trace.log_masses[drawn.index] < 0.0 or region is not trace.regions[drawn.index]:
+            log_mass += drawn.source.log_mass(region)
+            error += ROUNDING
+    for component in joint.components:
+        value, relative = joint.log_mass(component)
+        log_mass += value
+        error += relative
+    if exact == 0 or log_mass == -math.inf:
+        return 0.0, 0.0
+    return float(exact) * math.exp(log_mass), error
+
+
+def _inside(trace: Trace, joint: Joint) -> dict[int, float]:
+    """Values of the draws that follow the path, the same ones every time."""
+    rng = np.random.Generator(np.random.PCG64(len(trace.made)))
+    values: dict[int, float] = {}
+    for component in joint.components:
+        values |= _inside_tree(joint, component, rng)
+    parents = {index for group in trace.derived.values() for index in group}
+    for drawn in trace.draws:
+        if drawn.index not in values and drawn.index not in trace.derived and drawn.index not in parents:
+            values[drawn.index] = float(drawn.source.sample(joint.regions[drawn.index], 1, rng)[0])
+    for derived, group in trace.derived.items():
+        values |= _inside_sum(trace, joint, derived, group, rng)
+    return values
+
+
+def _inside_tree(joint: Joint, component: list[int], rng: np.random.Generator) -> dict[int, float]:
+    """Values of draws that were compared with each other: plain rejection, then one after the other along the tree."""
+    trace = joint.trace
+    drawn = {
+        index: np.asarray(trace.draws[index].source.sample(joint.regions[index], _SAMPLES, rng)) for index in component
+    }
+    good = np.ones(_SAMPLES, dtype=bool)
+    for constraint in trace.constraints:
+        if constraint.terms[0][0] in drawn and len(constraint.terms) == 2:
+            value = sum(factor * drawn[index] for index, factor in constraint.terms) + constraint.constant
+            good &= value > 0.0
+    if good.any():
+        place = int(np.flatnonzero(good)[0])
+        return {index: float(sample[place]) for index, sample in drawn.items()}
+    return _along_tree(joint, component, rng)
+
+
+def _along_tree(joint: Joint, component: list[int], rng: np.random.Generator) -> dict[int, float]:
+    from dpaudit.exact.laws.sampling import sample_density
+
+    root = max(component, key=lambda index: len(joint.edges[index]))
+    node = joint.density(root)
+    if any(joint.trace.draws[index].source.integer for index in component):
+        raise Stop("No values were found that follow an unlikely path")
+    values = {root: float(sample_density(node.continuous(), 1, rng)[0])}
+    waiting = [node]
+    while waiting:
+        parent = waiting.pop()
+        for message in parent.messages:
+            low, high = message._interval(np.array([values[parent.index]]))
+            part = message.child.continuous() if message.child.messages else message.child.form.continuous
+            inside = part.restricted(float(low[0]), float(high[0])) if part is not None else None
+            if inside is None:
+                raise Stop("No values were found that follow an unlikely path")
+            values[message.child.index] = float(sample_density(inside, 1, rng)[0])
+            waiting.append(message.child)
+    return values
+
+
+def _inside_sum(
+    trace: Trace, joint: Joint, derived: int, group: tuple[int, ...], rng: np.random.Generator
+) -> dict[int, float]:
+    """Values of draws whose sum, as one draw, must lie in its region."""
+    ((key, _),) = [(key, drawn) for key, drawn in trace.merged.items() if drawn.index == derived]
+    for size in (256, 65536):
+        samples = {index: trace.draws[index].source.sample(joint.regions[index], size, rng) for index in group}
+        scale = math.sqrt(math.fsum(f * f for _, f in key)) if len(key) != 2 else None
+        total = sum(factor * samples[index] for index, factor in key)
+        normal = trace.draws[derived].source.name == "normal"
+        unit = (scale or math.sqrt(math.fsum(f * f for _, f in key))) if normal else abs(key[0][1])
+        value = total / unit
+        region = joint.regions[derived]
+        good = [k for k, x in enumerate(value.tolist()) if x in region]
+        if good:
+            k = good[0]
+            return {**{index: float(sample[k]) for index, sample in samples.items()}, derived: float(value[k])}
+    raise Stop("No values were found that follow an unlikely path")
+
+
