@@ -190,13 +190,8 @@ def _mixed(group: list[Term], place: int) -> Term:
         return group[0]
     weight = math.fsum(term.weight for term in group)
     parts = [form_of(term.laws[place].law).scaled(math.log(term.weight / weight)) for term in group]
-    law = Coordinate(forms.Part(_tidy(add(parts))))
+    law = Coordinate(forms.Part(add(parts)))
     return Term(weight, (*group[0].laws[:place], law, *group[0].laws[place + 1 :]))
-
-
-def _tidy(form: Form) -> Form:
-    """Atoms at whole numbers that were listed one by one stay atoms."""
-    return form
 
 
 def _block_epsilon(terms: list[Term], others: list[Term]) -> Interval:
@@ -239,13 +234,7 @@ def _law_epsilon(first: Coordinate, second: Coordinate) -> float:
     if first.law == second.law:
         return 0.0
     _check_atoms(first, second)
-    return _signed_epsilon(first.law, second.law)
-
-
-def _signed_epsilon(P: Any, Q: Any) -> float:
-    """``sup log p/q``, which between parts of laws may be negative; divergence.epsilon starts at zero."""
-    value = divergence.epsilon(P, Q, order="forward")
-    return value
+    return divergence.epsilon(first.law, second.law, order="forward")
 
 
 def _check_atoms(first: Coordinate, second: Coordinate) -> None:
@@ -328,7 +317,10 @@ def _block_delta(terms: list[Term], others: list[Term], level: float) -> Interva
         )
         # w (P - e^(level) v/w Q)+ : the divergence of the laws at a shifted epsilon.
         moved = level + math.log(second.weight / first.weight)
-        value = first.weight * _law_delta(first.laws, second.laws, moved)
+        try:
+            value = first.weight * _law_delta(first.laws, second.laws, moved)
+        except LawError:  # several coordinates with a density
+            return _product_delta(first, second, moved)
         return value, value
     tables = [_table(side) for side in (terms, others)]
     if tables[0] is not None and tables[1] is not None:
@@ -342,6 +334,15 @@ def _block_delta(terms: list[Term], others: list[Term], level: float) -> Interva
         except LawError:
             continue
     return low, max(low, _matched_delta(terms, others, level))
+
+
+def _product_delta(first: Term, second: Term, level: float) -> Interval:
+    """Delta of a product that is not composed exactly: zero where epsilon says so, and at least that of one coordinate."""
+    low = 0.0
+    for a, b in zip(first.laws, second.laws, strict=True):
+        low = max(low, first.weight * _law_delta((a,), (b,), level))
+    epsilons = _exactly(lambda: math.fsum(_law_epsilon(a, b) for a, b in zip(first.laws, second.laws, strict=True)))
+    return low, (low if epsilons[1] <= level else first.weight)
 
 
 def _law_delta(first: tuple[Coordinate, ...], second: tuple[Coordinate, ...], level: float) -> float:
