@@ -227,9 +227,38 @@ def _arithmetic(name: str, a: Any, b: Any) -> Any:
     return linear({d: f / float(b) for d, f in a.terms}, a.constant / float(b), integer=False)
 
 
+def straightened(value: Any) -> Any:
+    """Decide where a clipped or absolute value lies, after which it is a linear function or a constant; None if it is
+    neither even then."""
+    if type(value) is not Image:
+        return value
+    current: Any = of_draw(value.drawn)
+    for place, operation in enumerate(value.chain):
+        if isinstance(operation, Affine):
+            current = binary("add", binary("multiply", current, operation.factor), operation.shift)
+        elif isinstance(operation, Clip):
+            if binary("less_equal", current, operation.low):
+                current = operation.low
+            elif binary("greater_equal", current, operation.high):
+                current = operation.high
+        elif isinstance(operation, operations.Absolute):
+            current = current if binary("greater_equal", current, 0.0) else unary("negative", current)
+        else:
+            return None
+        if not is_symbol(current):
+            # A constant from here on: the rest of the chain is plain arithmetic.
+            for rest in value.chain[place + 1 :]:
+                current = rest.value(current)
+            return current
+    return current
+
+
 def _add_image(sign: float, a: Any, b: Any) -> Any:
     if is_symbol(a) and is_symbol(b):
-        raise stop("A sum of a rounded, clipped or transformed random number and another one is not followed")
+        first, second = straightened(a), straightened(b)
+        if first is None or second is None:
+            raise stop("A sum of a rounded or transformed random number and another one is not followed")
+        return binary("add" if sign > 0.0 else "subtract", first, second)
     whole = _whole(a) and _whole(b)
     if type(a) is Image:
         return a.then(Affine(1.0, sign * float(b)), integer=whole)
@@ -298,7 +327,10 @@ def _compare_images(name: str, a: Any, b: Any) -> Any:
         # The same increasing function on both sides: compare what it was applied to.
         if all(_strictly_increasing(operation) for operation in a.chain):
             return _compare(name, of_draw(a.drawn), of_draw(b.drawn))
-    raise stop("A comparison of rounded, clipped or transformed random numbers with each other is not followed")
+    first, second = straightened(a), straightened(b)
+    if first is None or second is None:
+        raise stop("A comparison of rounded or transformed random numbers with each other is not followed")
+    return binary(name, first, second)
 
 
 def _strictly_increasing(operation: Operation) -> bool:
@@ -525,7 +557,7 @@ def truth(value: Any) -> bool:
     if finite is not None:
         return truth(finite)
     different = binary("not_equal", value, 0)
-    return different if isinstance(different, bool) else truth(different)
+    return truth(different) if is_symbol(different) else bool(different)
 
 
 def largest(values: list[Any], *, smallest: bool = False) -> int:

@@ -68,6 +68,8 @@ class SymbolicArray:
         return int(self.item())
 
     def __index__(self) -> int:
+        if self.ndim:  # numpy then reads it as an array of indices
+            raise TypeError("only integer scalar arrays can be converted to a scalar index")
         return self.item().__index__()  # type: ignore[no-any-return]
 
     def __str__(self) -> str:
@@ -111,8 +113,8 @@ class SymbolicArray:
     # Methods of arrays, most of them the functions below.
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("__"):
-            raise AttributeError(name)
+        if name.startswith("__") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"'numpy.ndarray' object has no attribute {name!r}")
         if name in _METHODS:
             return functools.partial(_METHODS[name], self)
         if not self.symbolic():

@@ -28,8 +28,8 @@ from dpaudit.mechanism import Raised
 from dpaudit.symbolic.coverage import Lines
 from dpaudit.symbolic.generator import Replay, Replaying, SymbolicGenerator, evaluated
 from dpaudit.symbolic.joint import Joint
-from dpaudit.symbolic.outputs import Coordinate, coordinates, kind_of, read, settle
-from dpaudit.symbolic.patches import namespaces, symbolic_functions, symbolic_randomness
+from dpaudit.symbolic.outputs import Coordinate, coordinates, kind_of, merged_sums, read, settle
+from dpaudit.symbolic.patches import Reach, symbolic_functions, symbolic_randomness
 from dpaudit.symbolic.paths import Cut, Fork, Stop, Trace, running, user_line
 from dpaudit.symbolic.sources import ROUNDING
 from dpaudit.symbolic.symbols import is_symbol
@@ -124,6 +124,10 @@ class _Explorer:
     data: Any
     limits: Limits
     lines: Lines | None
+    reach: Reach = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reach = Reach.of(self.function)
 
     def run(self) -> Extraction:
         started = time.monotonic()
@@ -132,7 +136,6 @@ class _Explorer:
         leaves: list[Leaf] = []
         rest = 0.0
         before = self._state()
-        first: list[Fork] = []
         while waiting:
             negative, _, fork = heapq.heappop(waiting)
             out_of_time = len(leaves) >= self.limits.paths or time.monotonic() - started > self.limits.seconds
@@ -151,13 +154,11 @@ class _Explorer:
                 leaf = self._leaf(trace, output)
                 if leaf is not None:
                     leaves.append(leaf)
-                first = first or [fork]
-            if self._state() != before:
-                raise Stop(
-                    "The function changes a global variable, an attribute or a captured variable, so releases may depend "
-                    "on each other",
-                    None,
-                )
+        if self._state() != before:
+            raise Stop(
+                "The function changes a global variable, an attribute or a captured variable, so releases may depend on each "
+                "other"
+            )
         total = math.fsum(leaf.weight for leaf in leaves)
         allowed = 1e-9 + sum(leaf.weight * leaf.error for leaf in leaves)
         if not (1.0 - rest - allowed <= total <= 1.0 + allowed):
@@ -167,7 +168,7 @@ class _Explorer:
     # One run.
 
     def _symbolic(self, trace: Trace) -> Any:
-        with running(trace), symbolic_randomness(self.function), symbolic_functions(self.function):
+        with running(trace), symbolic_randomness(self.reach), symbolic_functions(self.reach):
             output = self._call(trace)
             output = settle(output)
         if trace.stopped is not None:  # the user's code swallowed it
@@ -196,7 +197,7 @@ class _Explorer:
     def _state(self) -> Hashable:
         """What is known of variables outside the function, by content where that is cheap."""
         found: list[Hashable] = []
-        for namespace in namespaces(self.function):
+        for namespace in self.reach.namespaces:
             for name, value in namespace.items():
                 if name.startswith("__") or not isinstance(value, _PLAIN):
                     continue
@@ -207,21 +208,22 @@ class _Explorer:
                     found.append((name, fingerprint(value)))
                 except Exception:  # contents that cannot be read
                     found.append((name, id(value)))
-        for cell in _closure(self.function):
-            if isinstance(cell, _PLAIN):
-                found.append(fingerprint(cell))
+        for cell in self.reach.cells:
+            if isinstance(cell.cell_contents, _PLAIN):
+                found.append(fingerprint(cell.cell_contents))
         return tuple(found)
 
     # From a run to a leaf.
 
     def _leaf(self, trace: Trace, output: Any) -> Leaf | None:
         with running(trace):
+            numbers: list[Any] = []
+            skeleton = read(output, numbers)
+            numbers = merged_sums(numbers)
             joint = Joint.of(trace)
             weight, error = _weight(trace, joint)
             if weight == 0.0:
                 return None
-            numbers: list[Any] = []
-            skeleton = read(output, numbers)
             values = _inside(trace, joint)
             shown = self._replayed(trace, values)
             kinds = self._compared(trace, skeleton, numbers, shown, values)
@@ -234,7 +236,7 @@ class _Explorer:
         replay = Replay([(name, evaluated(result, values)) for name, result in trace.results])
         Replaying.current = replay
         try:
-            with running(Trace()), symbolic_randomness(self.function):
+            with running(Trace()), symbolic_randomness(self.reach):
                 output = self._call(None)
         finally:
             Replaying.current = None
@@ -283,12 +285,6 @@ def user_line_of(frame: Any, error: BaseException) -> tuple[str, int, str] | Non
             return (found[0], step.tb_lineno, found[2]) if own and found is not None else None
         step = step.tb_next
     return None
-
-
-def _closure(function: Any) -> list[Any]:
-    from dpaudit.symbolic.patches import _cells
-
-    return [cell.cell_contents for cell in _cells(function)]
 
 
 class _nothing:

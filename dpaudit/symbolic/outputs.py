@@ -135,7 +135,6 @@ def certain(value: Any) -> Coordinate:
 
 def coordinates(numbers: Numbers, joint: Joint) -> list[Coordinate]:
     """The independent laws of the numbers of a path's output; stop if they are not independent."""
-    numbers = [merge(n) or n if type(n) is Linear and len(n.terms) > 1 and _alone(n, numbers) else n for n in numbers]
     recoded = _recoded(numbers)
     used: set[int] = set()
     found = []
@@ -153,6 +152,18 @@ def coordinates(numbers: Numbers, joint: Joint) -> list[Coordinate]:
         one = _coordinate(number, joint)
         found.append(one if tag is None else dataclasses.replace(one, tag=(tag, one.tag)))
     return found
+
+
+def merged_sums(numbers: Numbers) -> Numbers:
+    """Replace sums of draws with a known law by one draw, where no other number of the output uses them."""
+    return [_as_one_draw(number, numbers) for number in numbers]
+
+
+def _as_one_draw(number: Any, numbers: Numbers) -> Any:
+    if type(number) is not Linear or len(number.terms) < 2 or not _alone(number, numbers):
+        return number
+    merged = merge(number)
+    return number if merged is None else merged
 
 
 def _alone(number: Linear, numbers: Numbers) -> bool:

@@ -21,6 +21,7 @@ import secrets
 import sys
 import types
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,19 @@ _MATH = {
     "isfinite": "isfinite",
     "isinf": "isinf",
 }
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a function can reach: namespaces of the user's modules and objects, and closure cells."""
+
+    namespaces: list[dict[str, Any]]
+    cells: list[Any]
+
+    @classmethod
+    def of(cls, function: Any) -> Reach:
+        """Look for everything once."""
+        return cls(_namespaces(function), _cells(function))
 
 
 class _Undo:
@@ -81,8 +95,8 @@ class _Undo:
 
 
 @contextlib.contextmanager
-def symbolic_randomness(function: Any) -> Iterator[None]:
-    """Replace every source of randomness that ``function`` can reach."""
+def symbolic_randomness(reach: Reach) -> Iterator[None]:
+    """Replace every source of randomness that the function can reach."""
     undo = _Undo()
     python, legacy = PythonDraws(), LegacyDraws()
     before = random.getstate(), np.random.get_state()[1].tobytes()  # noqa: NPY002 - to see that it was not used
@@ -108,12 +122,12 @@ def symbolic_randomness(function: Any) -> Iterator[None]:
             replace(np.random, name, _function_of(legacy, name))
         replace(np.random, "default_rng", _unless_seeded(np.random.default_rng, SymbolicGenerator()))
         replace(np.random, "RandomState", _unless_seeded(np.random.RandomState, legacy))
-        for namespace in namespaces(function):
+        for namespace in reach.namespaces:
             for name, value in list(namespace.items()):
                 swapped = known.get(id(value), _generator_for(value, python, legacy))
                 if swapped is not None and not name.startswith("__"):
                     undo.item(namespace, name, swapped)
-        for cell in _cells(function):
+        for cell in reach.cells:
             swapped = known.get(id(cell.cell_contents), _generator_for(cell.cell_contents, python, legacy))
             if swapped is not None:
                 undo.cell(cell, swapped)
@@ -125,7 +139,7 @@ def symbolic_randomness(function: Any) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def symbolic_functions(function: Any) -> Iterator[None]:
+def symbolic_functions(reach: Reach) -> Iterator[None]:
     """Replace functions that would ask a symbol for a plain number."""
     undo = _Undo()
     try:
@@ -140,7 +154,7 @@ def symbolic_functions(function: Any) -> Iterator[None]:
             undo.attribute(np, name, _maker(getattr(np, name)))
         for name in ("array", "asarray", "asanyarray", "ascontiguousarray"):
             undo.attribute(np, name, _converter(getattr(np, name)))
-        for namespace in namespaces(function):
+        for namespace in reach.namespaces:
             if not isinstance(namespace.get("__name__"), str):
                 continue
             for name, value in (("float", Float), ("int", Int), ("min", _extreme(min)), ("max", _extreme(max))):
@@ -151,7 +165,7 @@ def symbolic_functions(function: Any) -> Iterator[None]:
         undo.all()
 
 
-def namespaces(function: Any) -> list[dict[str, Any]]:
+def _namespaces(function: Any) -> list[dict[str, Any]]:
     """The global names of the user's modules that a function can reach, and the attributes of the objects it belongs to."""
     found: dict[int, dict[str, Any]] = {}
     waiting: list[tuple[Any, int]] = [(function, 0)]
@@ -193,17 +207,21 @@ def _parts(value: Any) -> list[Any]:
 
 def _namespace(value: Any) -> dict[str, Any] | None:
     if isinstance(value, types.ModuleType):
-        filename = getattr(value, "__file__", None)
-        name = value.__name__
-        if name == "__main__":
-            return vars(value)
-        return vars(value) if filename and is_user_code(filename) and not name.startswith("dpaudit.") else None
+        return _if_users(vars(value))
     if isinstance(value, types.FunctionType):
-        return value.__globals__ if is_user_code(value.__code__.co_filename) else None
+        typed_in = value.__code__.co_filename.startswith("<") and value.__code__.co_filename != "<string>"
+        return value.__globals__ if typed_in else _if_users(value.__globals__)
     if isinstance(value, type):
         module = sys.modules.get(value.__module__)
-        return None if module is None or isinstance(value, types.ModuleType) else _namespace(module)
+        return None if module is None else _if_users(vars(module))
     return _own_attributes(value)
+
+
+def _if_users(names: dict[str, Any]) -> dict[str, Any] | None:
+    """The global names of a module if it is the user's; a main program without a file (a prompt) is."""
+    filename = names.get("__file__")
+    own = names.get("__name__") == "__main__" if filename is None else is_user_code(filename)
+    return names if own else None
 
 
 def _own_attributes(value: Any) -> dict[str, Any] | None:
@@ -213,10 +231,7 @@ def _own_attributes(value: Any) -> dict[str, Any] | None:
     module = sys.modules.get(type(value).__module__)
     if module is None or not hasattr(value, "__dict__"):
         return None
-    filename = getattr(module, "__file__", None)
-    if module.__name__ != "__main__" and (filename is None or not is_user_code(filename)):
-        return None
-    return vars(value)
+    return vars(value) if _if_users(vars(module)) is not None else None
 
 
 def _filled(cell: Any) -> bool:

@@ -12,6 +12,7 @@ What is known about the draws at the end of a run is a region for each, and line
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import sys
@@ -67,6 +68,7 @@ def stop(reason: str) -> Stop:
     return error
 
 
+@functools.lru_cache(maxsize=4096)
 def is_user_code(filename: str) -> bool:
     """Return True if a file belongs to neither Python, an installed package, nor dpaudit."""
     if filename.startswith("<"):

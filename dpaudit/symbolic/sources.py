@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, gammainc, gammaincc, gammaln
+from scipy.special import betainc, gammainc, gammaincc, gammaln, ndtri
 
 from dpaudit import exact
 from dpaudit.exact.form import Array, Continuous, Form, Integers, Lattice, Tail, form_of, log_difference, log_sum
@@ -37,6 +37,7 @@ class Source:
     form: Form
     named: Callable[[float, float], Any] | None = None
     shares: tuple[tuple[float, Fraction], ...] | None = None
+    quantile: Callable[[Any], Any] | None = None
 
     @property
     def integer(self) -> bool:
@@ -85,10 +86,29 @@ class Source:
             inside = [(value, float(share)) for value, share in self.shares if value in region]
             weights = np.array([share for _, share in inside])
             return rng.choice([value for value, _ in inside], size=size, p=weights / weights.sum())
+        quick = self._by_quantile(region, size, rng)
+        if quick is not None:
+            return quick
         from dpaudit.exact.laws.sampling import sample_form
         from dpaudit.symbolic.forms import restricted
 
         return sample_form(restricted(self.form, region), size, rng)
+
+
+    def _by_quantile(self, region: Region, size: int, rng: np.random.Generator) -> Array | None:
+        """Draw by inverting the distribution function on one part of the region; None where that loses its digits."""
+        part = self.form.continuous
+        if self.quantile is None or part is None:
+            return None
+        ends = np.array(region.intervals())
+        shares = np.exp(part.log_mass(ends[:, 0], ends[:, 1]))
+        low, high = ends[int(np.argmax(shares))]
+        below, above = np.exp(part.log_mass(np.array([-np.inf, -np.inf]), np.array([low, high])))
+        if not (above - below > 1e-9):
+            return None
+        drawn = self.quantile(below + (above - below) * (0.05 + 0.9 * rng.random(size)))
+        inside: Array = np.asarray(drawn, dtype=np.float64)
+        return inside if ((inside > low) & (inside < high)).all() else None
 
 
 def laplace() -> Source:
@@ -237,7 +257,7 @@ def _standard_uniform() -> Source:
     def named(factor: float, shift: float) -> exact.PiecewiseConstant:
         return exact.PiecewiseConstant(sorted((shift, factor + shift)), [0.0])
 
-    return Source("uniform", form_of(named(1.0, 0.0)), named)
+    return Source("uniform", form_of(named(1.0, 0.0)), named, quantile=lambda u: u)
 
 
 def _standard_gumbel() -> Source:
@@ -252,7 +272,7 @@ def _standard_gumbel() -> Source:
 
     marks = (-4.0, -2.0, -1.0, 0.0, 1.0, 4.0, 12.0)
     part = Continuous(log_density, log_mass, (-math.inf, math.inf), (), marks, (None, Tail(linear=1.0)))
-    return Source("gumbel", Form(continuous=part))
+    return Source("gumbel", Form(continuous=part), quantile=lambda u: -np.log(-np.log(u)))
 
 
 def _standard_logistic() -> Source:
@@ -268,15 +288,23 @@ def _standard_logistic() -> Source:
 
     tails = (Tail(linear=1.0), Tail(linear=1.0))
     part = Continuous(log_density, log_mass, (-math.inf, math.inf), (), (-8.0, -2.0, 0.0, 2.0, 8.0), tails)
-    return Source("logistic", Form(continuous=part))
+    return Source("logistic", Form(continuous=part), quantile=lambda u: np.log(u) - np.log1p(-u))
 
 
-_LAPLACE = Source("laplace", exact.Laplace(0.0, 1.0).form(), lambda a, b: exact.Laplace(b, abs(a)))
-_GAUSSIAN = Source("normal", exact.Gaussian(0.0, 1.0).form(), lambda a, b: exact.Gaussian(b, abs(a)))
+_LAPLACE = Source(
+    "laplace",
+    exact.Laplace(0.0, 1.0).form(),
+    lambda a, b: exact.Laplace(b, abs(a)),
+    quantile=lambda u: np.where(u < 0.5, np.log(2.0 * u), -np.log(2.0 * (1.0 - u))),
+)
+_GAUSSIAN = Source(
+    "normal", exact.Gaussian(0.0, 1.0).form(), lambda a, b: exact.Gaussian(b, abs(a)), quantile=ndtri
+)
 _EXPONENTIAL = Source(
     "exponential",
     exact.Exponential(0.0, 1.0).form(),
     lambda a, b: exact.Exponential(b, a) if a > 0.0 else None,
+    quantile=lambda u: -np.log1p(-u),
 )
 _UNIFORM = _standard_uniform()
 _GUMBEL = _standard_gumbel()
