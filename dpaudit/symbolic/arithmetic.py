@@ -86,21 +86,27 @@ def constant(value: Any) -> bool:
     return isinstance(value, int | float | np.integer | np.floating | np.bool_) and not is_symbol(value)
 
 
-def linear(terms: dict[Draw, float], shift: float, *, integer: bool) -> Any:
+def rational(value: Any) -> Fraction:
+    """A number as a fraction: every float is one."""
+    try:
+        return Fraction(value.item() if isinstance(value, np.generic) else value)
+    except (OverflowError, ValueError):
+        raise stop("A random number was combined with an infinite or undefined number") from None
+
+
+def linear(terms: dict[Draw, Fraction], shift: Fraction, *, integer: bool) -> Any:
     """The linear combination, or its constant if every draw cancels."""
-    kept = tuple((drawn, factor) for drawn, factor in terms.items() if factor != 0.0)
-    if not all(math.isfinite(factor) for _, factor in kept) or not math.isfinite(shift):
-        raise stop("A random number was combined with an infinite or undefined number")
+    kept = tuple((drawn, factor) for drawn, factor in terms.items() if factor)
     if not kept:
         return int(shift) if integer else float(shift)
     active().check(*(drawn for drawn, _ in kept))
-    return Linear(kept, float(shift), integer)
+    return Linear(kept, shift, integer)
 
 
-def of_draw(drawn: Draw, *, factor: float = 1.0, shift: float = 0.0) -> Any:
-    """A draw, scaled and shifted."""
-    integer = drawn.source.integer and float(factor).is_integer() and float(shift).is_integer()
-    return linear({drawn: float(factor)}, float(shift), integer=integer)
+def of_draw(drawn: Draw, *, factor: Any = 1) -> Any:
+    """A draw times a constant."""
+    scale = rational(factor)
+    return linear({drawn: scale}, Fraction(0), integer=drawn.source.integer and scale.denominator == 1)
 
 
 def binary(name: str, a: Any, b: Any) -> Any:
@@ -190,13 +196,13 @@ def _check_constant(value: Any) -> None:
 
 def _arithmetic(name: str, a: Any, b: Any) -> Any:
     if name in ("add", "subtract"):
-        sign = 1.0 if name == "add" else -1.0
+        sign = 1 if name == "add" else -1
         if type(a) is Image or type(b) is Image:
             return _add_image(sign, a, b)
-        terms: dict[Draw, float] = dict(a.terms) if is_symbol(a) else {}
+        terms: dict[Draw, Fraction] = dict(a.terms) if is_symbol(a) else {}
         for drawn, factor in b.terms if is_symbol(b) else ():
-            terms[drawn] = terms.get(drawn, 0.0) + sign * factor
-        shift = (a.constant if is_symbol(a) else a) + sign * (b.constant if is_symbol(b) else b)
+            terms[drawn] = terms.get(drawn, Fraction(0)) + sign * factor
+        shift = (a.constant if is_symbol(a) else rational(a)) + sign * (b.constant if is_symbol(b) else rational(b))
         return linear(terms, shift, integer=_whole(a) and _whole(b))
     if name == "multiply" and is_symbol(b):
         a, b = b, a
@@ -211,20 +217,15 @@ def _arithmetic(name: str, a: Any, b: Any) -> Any:
         if not is_symbol(a) and _finite(b) is not None:
             return _finite(b).mapped(lambda y: PLAIN_BINARY[name](a, y))  # type: ignore[union-attr]
         raise stop("A product or quotient of random numbers is not followed")
-    if name == "multiply":
-        factor = float(b)
-    elif b == 0:
-        raise ZeroDivisionError("division by zero")
-    else:
-        factor = 1.0 / float(b)
-    if factor == 0.0:
-        return 0.0 * float(b)
+    if name != "multiply" and b == 0:
+        raise stop("A random number is divided by zero")
+    factor = rational(b) if name == "multiply" else 1 / rational(b)
+    if factor == 0:
+        return 0 if _whole(a) and _whole(b) else 0.0
     whole = name == "multiply" and _whole(a) and _whole(b)
     if type(a) is Image:
-        return a.then(Affine(factor, 0.0), integer=whole)
-    if name == "multiply":
-        return linear({d: f * factor for d, f in a.terms}, a.constant * factor, integer=whole)
-    return linear({d: f / float(b) for d, f in a.terms}, a.constant / float(b), integer=False)
+        return a.then(Affine(factor, Fraction(0)), integer=whole)
+    return linear({drawn: f * factor for drawn, f in a.terms}, a.constant * factor, integer=whole)
 
 
 def straightened(value: Any) -> Any:
@@ -253,16 +254,16 @@ def straightened(value: Any) -> Any:
     return current
 
 
-def _add_image(sign: float, a: Any, b: Any) -> Any:
+def _add_image(sign: int, a: Any, b: Any) -> Any:
     if is_symbol(a) and is_symbol(b):
         first, second = straightened(a), straightened(b)
         if first is None or second is None:
             raise stop("A sum of a rounded or transformed random number and another one is not followed")
-        return binary("add" if sign > 0.0 else "subtract", first, second)
+        return binary("add" if sign > 0 else "subtract", first, second)
     whole = _whole(a) and _whole(b)
     if type(a) is Image:
-        return a.then(Affine(1.0, sign * float(b)), integer=whole)
-    return b.then(Affine(sign, float(a)), integer=whole)
+        return a.then(Affine(Fraction(1), sign * rational(b)), integer=whole)
+    return b.then(Affine(Fraction(sign), rational(a)), integer=whole)
 
 
 def _whole(value: Any) -> bool:
@@ -272,12 +273,12 @@ def _whole(value: Any) -> bool:
 def _compare(name: str, a: Any, b: Any) -> Any:
     if not is_symbol(a):
         return _compare(_SWAPPED.get(name, name), b, a)
+    if not is_symbol(b) and (math.isinf(b) or b != b):
+        return PLAIN_BINARY[name](0.0, b)  # every draw is finite
     if type(a) is Image or type(b) is Image:
         if is_symbol(b):
             return _compare_images(name, a, b)
-        return _indicator(a.drawn, a.preimage(_region(name, float(b))))
-    if not is_symbol(b) and (math.isinf(b) or b != b):
-        return PLAIN_BINARY[name](0.0, b)  # every draw is finite
+        return _indicator(a.drawn, a.preimage(_region(name, b)))
     difference = binary("subtract", a, b)
     if not is_symbol(difference):
         return PLAIN_BINARY[name](difference, 0.0)
@@ -299,7 +300,8 @@ def _negated(value: Linear) -> Linear:
     return Linear(tuple((drawn, -factor) for drawn, factor in value.terms), -value.constant, value.integer)
 
 
-def _region(name: str, value: float) -> Region:
+def _region(name: str, number: Any) -> Region:
+    value = rational(number)
     match name:
         case "less":
             return Region.below(value)
@@ -334,13 +336,13 @@ def _compare_images(name: str, a: Any, b: Any) -> Any:
 
 
 def _strictly_increasing(operation: Operation) -> bool:
-    return isinstance(operation, operations.Increasing) or (isinstance(operation, Affine) and operation.factor > 0.0)
+    return isinstance(operation, operations.Increasing) or (isinstance(operation, Affine) and operation.factor > 0)
 
 
 def _extreme(largest: bool, a: Any, b: Any) -> Any:
     if is_symbol(a) and is_symbol(b):
         return a if binary("greater_equal" if largest else "less_equal", a, b) else b
-    symbol, bound = (a, float(b)) if is_symbol(a) else (b, float(a))
+    symbol, bound = (a, b) if is_symbol(a) else (b, a)
     if bound != bound:
         return math.nan
     return clip(symbol, bound if largest else -math.inf, math.inf if largest else bound)
@@ -364,14 +366,15 @@ def clip(value: Any, low: float, high: float) -> Any:
     if whole and math.isfinite(low) and math.isfinite(high) and high - low < MOST_STEPS:
         cells = []
         for k in range(int(low), int(high) + 1):
-            values = Region.point(float(k))
+            values = Region.point(k)
             if k == low:
-                values = Region.below(float(k), closed=True)
+                values = Region.below(k, closed=True)
             if k == high:
-                values = Region.above(float(k), closed=True)
+                values = Region.above(k, closed=True)
             cells.append((image.preimage(values), k))
         return Steps(image.drawn, tuple(cells)).possible()
-    return image.then(Clip(low, high), integer=whole)
+    ends = [end if math.isinf(end) else rational(end) for end in (low, high)]
+    return image.then(Clip(ends[0], ends[1]), integer=whole)
 
 
 def _image(value: Any) -> Image:
@@ -385,7 +388,7 @@ def _image(value: Any) -> Image:
             raise stop("Rounding, clipping or transforming a sum of several draws is not followed")
         single, value = merged.terms[0], merged
     drawn, factor = single
-    if factor == 1.0 and value.constant == 0.0:
+    if factor == 1 and value.constant == 0:
         return Image(drawn, (), value.integer)
     return Image(drawn, (Affine(factor, value.constant),), value.integer)
 
@@ -408,7 +411,7 @@ def merge(value: Linear) -> Linear | None:
     ):
         return None
     if names == {"normal"}:
-        size = math.sqrt(math.fsum(factor * factor for _, factor in value.terms))
+        size = Fraction(math.sqrt(sum(factor * factor for _, factor in value.terms)))
         source = sources.gaussian()
     elif len(value.terms) == 2 and len(names) == 1 and next(iter(names)).startswith("geometric("):
         (first, one), (_, other) = value.terms
@@ -491,7 +494,7 @@ def _increasing(operation: operations.Increasing, value: Any) -> Any:
     return image.then(operation)
 
 
-def _rounded(name: str, value: Any, step: float = 1.0) -> Any:
+def _rounded(name: str, value: Any, step: Fraction = Fraction(1)) -> Any:
     if value.integer:
         return _as_float(value) if name != "int" else value
     image = _image(value)
@@ -501,11 +504,11 @@ def _rounded(name: str, value: Any, step: float = 1.0) -> Any:
         case "floor":
             return image.then(operations.Floor(), integer=True)
         case "ceil":
-            negative = image.then(Affine(-1.0, 0.0)).then(operations.Floor(), integer=True)
-            return negative.then(Affine(-1.0, 0.0), integer=True)  # type: ignore[attr-defined]
+            negative = image.then(operations.NEGATION).then(operations.Floor(), integer=True)
+            return negative.then(operations.NEGATION, integer=True)  # type: ignore[attr-defined]
         case "trunc":
             return image.then(operations.Truncate(), integer=True)
-    return image.then(operations.Round(step), integer=step.is_integer())
+    return image.then(operations.Round(step), integer=step.denominator == 1)
 
 
 def _as_float(value: Any) -> Any:
@@ -544,7 +547,7 @@ def round_to(value: Any, digits: int) -> Any:
     if value.integer and digits >= 0:
         return value
     step = Fraction(10) ** -int(digits)
-    return _rounded("rint", value, float(step))
+    return _rounded("rint", value, step)
 
 
 def truth(value: Any) -> bool:

@@ -30,7 +30,7 @@ import numpy as np
 from dpaudit.errors import CannotFollow, LawError
 from dpaudit.exact import Product
 from dpaudit.exact.divergences import divergence
-from dpaudit.exact.form import Form, canonical, form_of
+from dpaudit.exact.form import Continuous, canonical, form_of
 from dpaudit.exact.laws.mixture import add
 from dpaudit.symbolic import forms
 from dpaudit.symbolic.extraction import Extraction
@@ -40,6 +40,10 @@ Interval = tuple[float, float]
 
 DIVERGENCE_ERROR = 1e-11
 """Relative error allowed for an epsilon or delta between two laws of ``dpaudit.exact``."""
+
+
+_LEAST_DELTA = 1e-10
+"""A delta that is clear of rounding: what shows an epsilon for densities whose ratios are not searched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,16 +87,21 @@ def _one_way(P: Extraction, Q: Extraction) -> Interval:
 
 
 def _epsilon_with_rest(P: Extraction, Q: Extraction) -> float:
-    """Largest epsilon at which delta stays positive whatever the unknown part of ``Q`` is, by bisection."""
+    """Largest epsilon at which delta stays positive whatever the unknown part of ``Q`` is."""
+    return _shown_by_delta(lambda level: _delta(P, Q, level)[0])
+
+
+def _shown_by_delta(excess: Callable[[float], float]) -> float:
+    """Largest epsilon, up to 64, at which a lower end of delta is positive, by bisection."""
     try:
-        if _delta(P, Q, 0.0)[0] <= 0.0:
+        if excess(0.0) <= 0.0:
             return 0.0
         low, high = 0.0, 1.0
-        while high < 64.0 and _delta(P, Q, high)[0] > 0.0:
+        while high < 64.0 and excess(high) > 0.0:
             low, high = high, 2.0 * high
         for _ in range(30):
             middle = 0.5 * (low + high)
-            low, high = (middle, high) if _delta(P, Q, middle)[0] > 0.0 else (low, middle)
+            low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
     except LawError:
         return 0.0
     return low
@@ -190,12 +199,14 @@ def _mixed(group: list[Term], place: int) -> Term:
         return group[0]
     weight = math.fsum(term.weight for term in group)
     parts = [form_of(term.laws[place].law).scaled(math.log(term.weight / weight)) for term in group]
-    law = Coordinate(forms.Part(add(parts)))
+    law = Coordinate(forms.Part(add(parts)), certified=all(term.laws[place].certified for term in group))
     return Term(weight, (*group[0].laws[:place], law, *group[0].laws[place + 1 :]))
 
 
 def _block_epsilon(terms: list[Term], others: list[Term]) -> Interval:
     """Epsilon inside one skeleton, one way."""
+    if not _certified(terms, others):
+        return _shown_by_delta(lambda level: _block_delta(terms, others, level)[0] - _LEAST_DELTA), math.inf
     if not terms[0].laws:
         ratio = math.log(terms[0].weight / others[0].weight)
         return ratio, ratio
@@ -228,6 +239,10 @@ def _term_epsilon(first: Term, second: Term) -> float:
     )
 
 
+def _certified(terms: list[Term], others: list[Term]) -> bool:
+    return all(law.certified for side in (terms, others) for term in side for law in term.laws)
+
+
 def _law_epsilon(first: Coordinate, second: Coordinate) -> float:
     if first.value is not None and second.value is not None:
         return 0.0 if canonical(first.value) == canonical(second.value) else math.inf
@@ -239,12 +254,30 @@ def _law_epsilon(first: Coordinate, second: Coordinate) -> float:
 
 def _check_atoms(first: Coordinate, second: Coordinate) -> None:
     """Refuse atoms that differ by rounding only: whether they are one outcome decides between zero and infinity."""
+    _check_jumps(first.form().continuous, second.form().continuous)
     a, b = (np.array([x for x in law.form().atoms if isinstance(x, float | int)], dtype=float) for law in (first, second))
     if a.size and b.size and a.size * b.size < 1 << 20:
         gap = np.abs(a[:, None] - b)
         close = (gap > 0.0) & (gap <= 1e-11 * np.maximum(np.abs(a[:, None]), np.abs(b)))
         if close.any():
             raise CannotFollow("Two outcomes differ by rounding only, so the law over the reals is not decided by floats")
+
+
+def _check_jumps(P: Continuous | None, Q: Continuous | None) -> None:
+    """Refuse densities that jump at places which differ by rounding only: between them the ratio would be infinite."""
+    if P is None or Q is None:
+        return
+    jumps = []
+    for part in (P, Q):
+        x = np.array(part.kinks, dtype=float)
+        with np.errstate(invalid="ignore"):
+            jump = np.abs(part.log_density(x, 1) - part.log_density(x, -1)) if x.size else x
+        jumps.append(x[~(jump < 1e-6)] if x.size else x)  # NaN: zero on both sides
+    a, b = jumps
+    if a.size and b.size and a.size * b.size < 1 << 20:
+        gap = np.abs(a[:, None] - b)
+        if ((gap > 0.0) & (gap <= 1e-11 * np.maximum(np.abs(a[:, None]), np.abs(b)))).any():
+            raise CannotFollow("Two densities end at places that differ by rounding only")
 
 
 def _points_epsilon(terms: Sequence[Term], others: Sequence[Term]) -> float | None:

@@ -347,7 +347,7 @@ def _inside_tree(joint: Joint, component: list[int], rng: np.random.Generator) -
     good = np.ones(_SAMPLES, dtype=bool)
     for constraint in trace.constraints:
         if constraint.terms[0][0] in drawn and len(constraint.terms) == 2:
-            value = sum(factor * drawn[index] for index, factor in constraint.terms) + constraint.constant
+            value = sum(float(f) * drawn[index] for index, f in constraint.terms) + float(constraint.constant)
             good &= value > 0.0
     if good.any():
         place = int(np.flatnonzero(good)[0])
@@ -381,14 +381,13 @@ def _inside_sum(
     trace: Trace, joint: Joint, derived: int, group: tuple[int, ...], rng: np.random.Generator
 ) -> dict[int, float]:
     """Values of draws whose sum, as one draw, must lie in its region."""
-    ((key, _),) = [(key, drawn) for key, drawn in trace.merged.items() if drawn.index == derived]
+    key = next(key for key, drawn in trace.merged.items() if drawn.index == derived)
+    factors = {index: float(factor) for index, factor in key}
+    normal = trace.draws[derived].source.name == "normal"
+    unit = math.sqrt(math.fsum(f * f for f in factors.values())) if normal else abs(float(key[0][1]))
     for size in (256, 65536):
         samples = {index: trace.draws[index].source.sample(joint.regions[index], size, rng) for index in group}
-        scale = math.sqrt(math.fsum(f * f for _, f in key)) if len(key) != 2 else None
-        total = sum(factor * samples[index] for index, factor in key)
-        normal = trace.draws[derived].source.name == "normal"
-        unit = (scale or math.sqrt(math.fsum(f * f for _, f in key))) if normal else abs(key[0][1])
-        value = total / unit
+        value = sum(factors[index] * samples[index] for index in group) / unit
         region = joint.regions[derived]
         good = [k for k, x in enumerate(value.tolist()) if x in region]
         if good:

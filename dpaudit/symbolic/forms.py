@@ -6,7 +6,8 @@ Forms here may have a total mass below one: they are the part of a law on one pa
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -45,12 +46,13 @@ def restricted(form: Form, region: Region) -> Form:
         single = Region(((low, high),))
         lattice = None
         if form.lattice is not None:
-            scaled = single if form.lattice.step == 1.0 else single.affine(1.0 / form.lattice.step, 0.0)
+            scaled = single if form.lattice.step == 1.0 else single.affine(1 / Fraction(form.lattice.step), 0)
             for first, last in scaled.whole_numbers():
                 lattice = form.lattice.restricted(
                     None if math.isinf(first) else int(first), None if math.isinf(last) else int(last)
                 )
-        continuous = form.continuous.restricted(low[0], high[0]) if form.continuous and low[0] < high[0] else None
+        start, stop = float(low[0]), float(high[0])
+        continuous = form.continuous.restricted(start, stop) if form.continuous and start < stop else None
         atoms = {value: mass for value, mass in form.atoms.items() if value in single}  # type: ignore[operator]
         pieces.append(Form(atoms, lattice, continuous))
     return add(pieces)
@@ -146,7 +148,6 @@ def floored(form: Form) -> Form:
     """The law of the largest whole number that is not above ``x``."""
     if form.lattice is not None:
         raise LawError("Only densities and atoms can be rounded down.")
-    atoms = Form({float(math.floor(value)): 0.0 for value in ()})
     whole: dict[Any, float] = {}
     for value, mass in form.atoms.items():
         key = float(math.floor(value))  # type: ignore[arg-type]
@@ -187,7 +188,3 @@ def mass(form: Form) -> float:
     total = log_total(form)
     return math.exp(total) if total > -math.inf else 0.0
 
-
-def without_kinks(part: Continuous) -> Continuous:
-    """The part with its kinks among the landmarks only."""
-    return replace(part, kinks=(), landmarks=tuple(sorted({*part.kinks, *part.landmarks})))

@@ -85,8 +85,7 @@ def scaled(name: str, shift: Any, factor: Any) -> Any:
     """A draw of a family of location and scale."""
     if is_symbol(factor):
         factor = factor.concrete()
-    factor = float(factor)
-    if factor == 0.0:
+    if factor == 0:
         return shift if is_symbol(shift) else float(shift)
     return shift + of_draw(new_draw(_standard(name), name), factor=factor)
 

@@ -25,8 +25,8 @@ from dpaudit.exact.form import Array, Continuous, Form, Tail
 from dpaudit.exact.quadrature import log_integral, log_integrals, resolved
 from dpaudit.symbolic import forms
 from dpaudit.symbolic.paths import Constraint, Stop, Trace
-from dpaudit.symbolic.regions import Region
-from dpaudit.symbolic.sources import ROUNDING
+from dpaudit.symbolic.regions import FULL, Region
+from dpaudit.symbolic.sources import ROUNDING, Source
 
 INTEGRAL_ERROR = 1e-11
 """Relative error allowed for one integral over closed forms; measured errors are below 1e-12."""
@@ -56,7 +56,7 @@ class Joint:
                 ((index, factor),) = constraint.terms
                 cut = -constraint.constant / factor
                 closed = not constraint.strict
-                side = Region.above(cut, closed=closed) if factor > 0.0 else Region.below(cut, closed=closed)
+                side = Region.above(cut, closed=closed) if factor > 0 else Region.below(cut, closed=closed)
                 regions[index] = regions[index].meet(side)
             elif len(constraint.terms) == 2:
                 (a, _), (b, _) = constraint.terms
@@ -74,6 +74,18 @@ class Joint:
         """The tree of a draw, hung up at that draw."""
         return self._node(root, None)
 
+    def positive(self, root: int) -> bool:
+        """Return True if the density of a draw is positive wherever its own law is: no child can be ruled out by a value."""
+        return all(
+            math.isinf(self.trace.draws[index].source.support()[0])
+            and math.isinf(self.trace.draws[index].source.support()[1])
+            and self.regions[index] is FULL
+            and len(constraints) == 1
+            for index in self.dependent(root) or ()
+            if index != root
+            for constraints in [self.edges[index].get(root, [None, None])]
+        )
+
     def _node(self, index: int, parent: int | None) -> Node:
         children = [
             (self._node(other, index), constraints)
@@ -84,7 +96,9 @@ class Joint:
         if children and parent is not None and source.integer:
             raise Stop("A comparison of several whole random numbers in a chain is not followed")
         form = source.form if source.shares is None else Form({x: math.log(share) for x, share in source.shares})
-        return Node(index, forms.restricted(form, self.regions[index]), [Message(*child, index) for child in children])
+        region = self.regions[index]
+        whole = source if region is FULL and not children else None
+        return Node(index, forms.restricted(form, region), [Message(*child, index) for child in children], whole)
 
     def log_mass(self, component: list[int]) -> tuple[float, float]:
         """Log-probability of a component, and its relative error."""
@@ -118,11 +132,12 @@ def _components(edges: dict[int, dict[int, list[Constraint]]]) -> list[list[int]
 
 @dataclass(eq=False)
 class Node:
-    """A draw with the messages of its children: an unnormalised law."""
+    """A draw with the messages of its children: an unnormalised law. ``whole`` is its source if nothing restricts it."""
 
     index: int
     form: Form
     messages: list[Message]
+    whole: Source | None = None
     table: Cumulative | None = field(default=None)
 
     def error(self) -> float:
@@ -232,7 +247,7 @@ class Message:
         for constraint in self.constraints:
             factors = dict(constraint.terms)
             own, other = factors[self.child.index], factors[self.parent]
-            found.append((-other / own, -constraint.constant / own, own > 0.0, constraint.strict))
+            found.append((float(-other / own), float(-constraint.constant / own), own > 0, constraint.strict))
         return found
 
     def _interval(self, x: Array) -> tuple[Array, Array]:
@@ -245,6 +260,13 @@ class Message:
     def log_value(self, x: Array) -> Array:
         """Log of the message at several values of the parent."""
         x = np.asarray(x, dtype=np.float64)
+        bounds = self.bounds()
+        source = self.child.whole
+        if len(bounds) == 1 and source is not None:
+            slope, shift, below, _ = bounds[0]
+            tail = source.log_above if below else source.log_below
+            if tail is not None:
+                return tail(slope * x + shift)
         low, high = self._interval(x)
         part = self.child.form.continuous
         if part is not None and self.child.messages:
@@ -265,7 +287,8 @@ class Message:
         flat = x.ravel()[:, None]
         for constraint in self.constraints:
             factors = dict(constraint.terms)
-            value = factors[self.child.index] * values + factors[self.parent] * flat + constraint.constant
+            own, other = float(factors[self.child.index]), float(factors[self.parent])
+            value = own * values + other * flat + float(constraint.constant)
             allowed &= value > 0.0 if constraint.strict else value >= 0.0
         table = np.where(allowed, masses, -np.inf)
         with np.errstate(divide="ignore"):

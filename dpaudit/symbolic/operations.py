@@ -13,7 +13,7 @@ import numpy as np
 from dpaudit.exact.form import Array, Continuous, Form, Tail
 from dpaudit.exact.laws.mixture import add
 from dpaudit.symbolic import forms
-from dpaudit.symbolic.regions import Region
+from dpaudit.symbolic.regions import Real, Region, is_infinite
 
 
 class Operation(Protocol):
@@ -29,58 +29,47 @@ class Operation(Protocol):
         """The law of the function of a draw from a law."""
 
 
-def solve(value: float, factor: float, shift: float) -> float:
-    """Return ``(value - shift) / factor``, rounded once."""
-    if math.isinf(value):
-        return value if factor > 0.0 else -value
-    return float((Fraction(value) - Fraction(shift)) / Fraction(factor))
-
-
 @dataclass(frozen=True, slots=True)
 class Affine:
     """``factor * x + shift``."""
 
-    factor: float
-    shift: float
+    factor: Fraction
+    shift: Fraction
 
     def value(self, x: float) -> float:
-        return self.factor * x + self.shift
+        return float(self.factor) * x + float(self.shift)
 
     def preimage(self, region: Region) -> Region:
-        parts = []
-        for low, high in region.parts:
-            ends = [(solve(cut[0], self.factor, self.shift), cut[1]) for cut in (low, high)]
-            if self.factor < 0.0:
-                ends = [(value, 1 - side) for value, side in reversed(ends)]
-            parts.append((ends[0], ends[1]))
-        return Region.of(parts)
+        return region.affine(1 / self.factor, -self.shift / self.factor)
 
     def image(self, form: Form) -> Form:
-        return forms.affine(form, self.factor, self.shift)
+        return forms.affine(form, float(self.factor), float(self.shift))
+
+
+NEGATION = Affine(Fraction(-1), Fraction(0))
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
     """The nearest multiple of ``step``; ties have no probability under a density."""
 
-    step: float
+    step: Fraction
 
     def value(self, x: float) -> float:
-        return float(np.round(x / self.step) * self.step)
+        return float(np.round(x / float(self.step)) * float(self.step))
 
     def preimage(self, region: Region) -> Region:
-        scaled = Affine(self.step, 0.0).preimage(region)
-        step = Fraction(self.step)
+        half = Fraction(1, 2)
         return Region.of(
             (
-                (float((Fraction(first) - Fraction(1, 2)) * step) if math.isfinite(first) else first, 0),
-                (float((Fraction(last) + Fraction(1, 2)) * step) if math.isfinite(last) else last, 1),
+                ((Fraction(first) - half) * self.step if math.isfinite(first) else first, 0),
+                ((Fraction(last) + half) * self.step if math.isfinite(last) else last, 1),
             )
-            for first, last in scaled.whole_numbers()
+            for first, last in region.affine(1 / self.step, 0).whole_numbers()
         )
 
     def image(self, form: Form) -> Form:
-        return forms.rounded(form, self.step)
+        return forms.rounded(form, float(self.step))
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,22 +107,22 @@ class Truncate:
 class Clip:
     """``min(max(x, low), high)``."""
 
-    low: float
-    high: float
+    low: Real
+    high: Real
 
     def value(self, x: float) -> float:
-        return min(max(x, self.low), self.high)
+        return min(max(x, float(self.low)), float(self.high))
 
     def preimage(self, region: Region) -> Region:
         inside = region.meet(Region.above(self.low).meet(Region.below(self.high)))
-        if math.isfinite(self.low) and self.low in region:
+        if not is_infinite(self.low) and self.low in region:
             inside = inside.join(Region.below(self.low, closed=True))
-        if math.isfinite(self.high) and self.high in region:
+        if not is_infinite(self.high) and self.high in region:
             inside = inside.join(Region.above(self.high, closed=True))
         return inside
 
     def image(self, form: Form) -> Form:
-        return forms.clipped(form, self.low, self.high)
+        return forms.clipped(form, float(self.low), float(self.high))
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +162,7 @@ class Increasing:
         inside = region.meet(Region.above(self.target[0], closed=True).meet(Region.below(self.target[1], closed=True)))
         with np.errstate(divide="ignore", over="ignore"):
             return Region.of(
-                ((float(self.inverse(low[0])), low[1]), (float(self.inverse(high[0])), high[1]))
+                ((float(self.inverse(float(low[0]))), low[1]), (float(self.inverse(float(high[0]))), high[1]))
                 for low, high in inside.parts
             )
 

@@ -114,12 +114,14 @@ def _constant(value: Any) -> Hashable:
 class Coordinate:
     """The law of one number of an output, with total mass one; ``value`` if it is certain.
 
-    ``tag`` is what belongs to the skeleton: the offset of a grid.
+    ``tag`` is what belongs to the skeleton: the offset of a grid. ``certified`` is False if the density may vanish inside its
+    support, so that a search cannot bound ratios of it.
     """
 
     law: Any
     value: float | None = None
     tag: Hashable = None
+    certified: bool = True
 
     def form(self) -> Form:
         """Its normal form."""
@@ -188,15 +190,15 @@ def _recoded(numbers: Numbers) -> list[tuple[Any, Hashable]]:
     by_index = {d.index: d for k in places for d in numbers[k].draws()}
     if len(drawn) != len(places):
         raise Stop("A sum of several draws is released, and its law is not followed")
-    matrix = [[Fraction(dict((d.index, f) for d, f in numbers[k].terms).get(i, 0.0)) for i in drawn] for k in places]
-    shift = [Fraction(numbers[k].constant) for k in places]
+    matrix = [[{d.index: f for d, f in numbers[k].terms}.get(i, Fraction(0)) for i in drawn] for k in places]
+    shift = [numbers[k].constant for k in places]
     solved = _solve([row[:] for row in matrix], shift)
     if solved is None:
         raise Stop("Several released numbers are made of the same draws, and do not determine them")
     result: list[tuple[Any, Hashable]] = [(n, None) for n in numbers]
     tag = tuple(tuple(row) for row in matrix)
     for k, i, value in zip(places, drawn, solved, strict=True):
-        result[k] = (Linear(((by_index[i], 1.0),), float(value)), tag)
+        result[k] = (Linear(((by_index[i], Fraction(1)),), value), tag)
     return result
 
 
@@ -221,33 +223,37 @@ def _coordinate(number: Any, joint: Joint) -> Coordinate:
     dependent = joint.dependent(drawn.index)
     source = drawn.source
     if dependent is None and type(number) is Linear and source.named is not None and _everything(source, region):
-        law = source.named(number.terms[0][1], number.constant)
+        law = source.named(float(number.terms[0][1]), float(number.constant))
         if law is not None:
             return Coordinate(law)
+    chain = number.chain if type(number) is Image else ()
+    if type(number) is Linear:
+        chain = (Affine(number.terms[0][1], number.constant),)
     if dependent is not None:
         node = joint.density(drawn.index)
         if node.form.continuous is None:
             raise Stop("A whole random number that was compared with another draw is released")
-        base = Form(continuous=node.continuous())
-        base = base.scaled(-node.log_total())
+        base = Form(continuous=node.continuous()).scaled(-node.log_total())
     else:
-        base = forms.restricted(source.form, region) if region is not FULL else source.form
-        base = base.scaled(-source.log_mass(region))
+        base = source.form
+        if chain and isinstance(chain[0], Affine) and base.lattice is None:
+            # Cut where the output is cut: there the ends are exact.
+            base, region = chain[0].image(base), region.affine(chain[0].factor, chain[0].shift)
+            chain = chain[1:]
+        base = base if region is FULL else forms.restricted(base, region)
+        base = base.scaled(-source.log_mass(joint.regions[drawn.index]))
     if type(number) is Steps:
         return _of_steps(number, base)
-    chain = number.chain if type(number) is Image else (Affine(number.terms[0][1], number.constant),)
     tag: Hashable = None
     try:
         for place, operation in enumerate(chain):
             if isinstance(operation, Affine) and base.lattice is not None:
-                if place + 1 < len(chain):
-                    operation, _ = _on_grid(operation, base.lattice.step, exact=True)
-                else:
-                    operation, tag = _on_grid(operation, base.lattice.step, exact=False)
+                operation, tag = _on_grid(operation, base.lattice.step, last=place + 1 == len(chain))
             base = operation.image(base)
     except LawError as error:
         raise Stop(f"The law of an output is not followed: {error}") from error
-    return Coordinate(forms.Part(base), tag=tag)
+    certified = dependent is None or joint.positive(drawn.index)
+    return Coordinate(forms.Part(base), tag=tag, certified=certified)
 
 
 def _everything(source: Any, region: Region) -> bool:
@@ -255,18 +261,14 @@ def _everything(source: Any, region: Region) -> bool:
     return region is FULL or any(a <= low and high <= b for a, b in region.intervals())
 
 
-def _on_grid(operation: Affine, step: float, *, exact: bool) -> tuple[Affine, Hashable]:
+def _on_grid(operation: Affine, step: float, *, last: bool) -> tuple[Affine, Hashable]:
     """Split an affine map of a grid into one onto a grid through 0, and the offset of the grid."""
-    size = abs(operation.factor) * step
+    size = abs(operation.factor) * Fraction(step).limit_denominator(1 << 40)
     whole = round(operation.shift / size) * size
     offset = operation.shift - whole
-    if offset == 0.0:
-        return Affine(operation.factor, whole), None
-    if exact:
+    if not last and offset != 0:
         raise LawError("a rounded number is shifted off its grid and transformed again")
-    if abs(offset) > 0.5 * size * (1.0 - 1e-9):
-        raise LawError("a grid is shifted by half its step")
-    return Affine(operation.factor, whole), ("offset", round(offset / size, 9))
+    return Affine(operation.factor, whole), None if offset == 0 else ("offset", float(offset / size))
 
 
 def _of_steps(number: Steps, base: Form) -> Coordinate:

@@ -20,6 +20,7 @@ import sysconfig
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -102,8 +103,8 @@ class Draw:
 class Constraint:
     """``sum(coefficient * draw) + constant > 0``, or ``>= 0``; coefficients by the number of the draw."""
 
-    terms: tuple[tuple[int, float], ...]
-    constant: float
+    terms: tuple[tuple[int, Fraction], ...]
+    constant: Fraction
     strict: bool
 
 

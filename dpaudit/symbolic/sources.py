@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, gammainc, gammaincc, gammaln, ndtri
+from scipy.special import betainc, gammainc, gammaincc, gammaln, log_ndtr, ndtri
 
 from dpaudit import exact
 from dpaudit.exact.form import Array, Continuous, Form, Integers, Lattice, Tail, form_of, log_difference, log_sum
@@ -30,7 +30,8 @@ class Source:
     """The law of one draw.
 
     ``form`` is its normal form, ``named`` the law of ``factor * x + shift`` where ``exact`` has a name for it, and
-    ``shares`` the exact probabilities if the support is finite.
+    ``shares`` the exact probabilities if the support is finite. ``log_below`` and ``log_above`` are the logs of the distribution
+    function and of its complement, where they are quicker than the form.
     """
 
     name: str
@@ -38,6 +39,8 @@ class Source:
     named: Callable[[float, float], Any] | None = None
     shares: tuple[tuple[float, Fraction], ...] | None = None
     quantile: Callable[[Any], Any] | None = None
+    log_below: Callable[[Array], Array] | None = None
+    log_above: Callable[[Array], Array] | None = None
 
     @property
     def integer(self) -> bool:
@@ -291,14 +294,27 @@ def _standard_logistic() -> Source:
     return Source("logistic", Form(continuous=part), quantile=lambda u: np.log(u) - np.log1p(-u))
 
 
+def _log_laplace(x: Array) -> Array:
+    """Log of the distribution function of the standard Laplace law."""
+    half = 0.5 * np.exp(-np.abs(x))
+    return np.where(x < 0.0, x - math.log(2.0), np.log1p(-half))
+
+
 _LAPLACE = Source(
     "laplace",
     exact.Laplace(0.0, 1.0).form(),
     lambda a, b: exact.Laplace(b, abs(a)),
     quantile=lambda u: np.where(u < 0.5, np.log(2.0 * u), -np.log(2.0 * (1.0 - u))),
+    log_below=_log_laplace,
+    log_above=lambda x: _log_laplace(-x),
 )
 _GAUSSIAN = Source(
-    "normal", exact.Gaussian(0.0, 1.0).form(), lambda a, b: exact.Gaussian(b, abs(a)), quantile=ndtri
+    "normal",
+    exact.Gaussian(0.0, 1.0).form(),
+    lambda a, b: exact.Gaussian(b, abs(a)),
+    quantile=ndtri,
+    log_below=log_ndtr,
+    log_above=lambda x: log_ndtr(-x),
 )
 _EXPONENTIAL = Source(
     "exponential",

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -102,15 +103,15 @@ class Symbol:
 class Linear(Symbol):
     """``sum(coefficient * draw) + constant``; no coefficient is zero, and there is at least one draw."""
 
-    terms: tuple[tuple[Draw, float], ...]
-    constant: float
+    terms: tuple[tuple[Draw, Fraction], ...]
+    constant: Fraction
     integer: bool = False
 
     def draws(self) -> tuple[Draw, ...]:
         return tuple(drawn for drawn, _ in self.terms)
 
     def at(self, values: dict[int, float]) -> Any:
-        value = math.fsum([self.constant, *(factor * values[drawn.index] for drawn, factor in self.terms)])
+        value = math.fsum([float(self.constant), *(float(f) * values[drawn.index] for drawn, f in self.terms)])
         return int(value) if self.integer else value
 
     def concrete(self) -> Any:
@@ -122,7 +123,7 @@ class Linear(Symbol):
             return self._search(*single)
         raise stop(_unbounded(self))
 
-    def single(self) -> tuple[Draw, float] | None:
+    def single(self) -> tuple[Draw, Fraction] | None:
         """The draw and its coefficient if there is only one."""
         return self.terms[0] if len(self.terms) == 1 else None
 
@@ -134,10 +135,10 @@ class Linear(Symbol):
         drawn, factor = single
         kind: Callable[[float], Any] = int if self.integer else float
         return Steps(
-            drawn, tuple((Region.point(x), kind(factor * x + self.constant)) for x, _ in drawn.source.shares or ())
+            drawn, tuple((Region.point(x), kind(factor * Fraction(x) + self.constant)) for x, _ in drawn.source.shares or ())
         )
 
-    def _search(self, drawn: Draw, factor: float) -> Any:
+    def _search(self, drawn: Draw, factor: Fraction) -> Any:
         """Try the whole numbers that the draw can be, one after the other, outwards from the likeliest end."""
         trace = active()
         while True:
@@ -148,12 +149,13 @@ class Linear(Symbol):
                 inside = [first for first, last in ranges if first <= 0.0 <= last]
                 start = 0.0 if inside else min((end for part in ranges for end in part), key=abs)
             if low == high:
-                value = factor * low + self.constant
-                return int(value) if self.integer else value
+                return self._plain(factor * Fraction(low) + self.constant)
             here = Region.point(start)
             if trace.decide(drawn, [here, here.complement()]) == 0:
-                value = factor * start + self.constant
-                return int(value) if self.integer else value
+                return self._plain(factor * Fraction(start) + self.constant)
+
+    def _plain(self, value: Fraction) -> Any:
+        return int(value) if self.integer else float(value)
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
