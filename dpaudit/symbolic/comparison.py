@@ -92,14 +92,16 @@ def _epsilon_with_rest(P: Extraction, Q: Extraction) -> float:
 
 
 def _shown_by_delta(excess: Callable[[float], float]) -> float:
-    """Largest epsilon, up to 64, at which a lower end of delta is positive, by bisection."""
+    """Largest epsilon at which a lower end of delta is positive, by bisection; infinite if it is at 700."""
     try:
         if excess(0.0) <= 0.0:
             return 0.0
+        if excess(700.0) > 0.0:
+            return math.inf
         low, high = 0.0, 1.0
         while high < 64.0 and excess(high) > 0.0:
             low, high = high, 2.0 * high
-        for _ in range(30):
+        for _ in range(14):
             middle = 0.5 * (low + high)
             low, high = (middle, high) if excess(middle) > 0.0 else (low, middle)
     except LawError:

@@ -26,18 +26,20 @@ from dpaudit._util.values import fingerprint
 from dpaudit.errors import CannotFollow, MechanismError
 from dpaudit.mechanism import Raised
 from dpaudit.symbolic.coverage import Lines
-from dpaudit.symbolic.generator import Replay, Replaying, SymbolicGenerator, evaluated
+from dpaudit.symbolic.generator import Replay, Replaying, SymbolicGenerator, evaluated, used_otherwise
 from dpaudit.symbolic.joint import Joint
 from dpaudit.symbolic.outputs import Coordinate, coordinates, kind_of, merged_sums, read, settle
 from dpaudit.symbolic.patches import Reach, symbolic_functions, symbolic_randomness
-from dpaudit.symbolic.paths import Cut, Fork, Stop, Trace, running, user_line
+from dpaudit.symbolic.paths import Cut, Fork, Stop, Trace, active, running, user_line
+from dpaudit.symbolic.regions import Region
 from dpaudit.symbolic.sources import ROUNDING
-from dpaudit.symbolic.symbols import is_symbol
+from dpaudit.symbolic.symbols import Steps, is_symbol
 
 Release = Callable[[Any, np.random.Generator], Any]
 
 _LOCK = threading.RLock()  # the replaced functions are those of the whole process
 _SAMPLES = 64
+_MOST_REPLAYS = 64
 _CLOSE = 1e-6
 
 
@@ -82,7 +84,14 @@ class Extraction:
         return max((leaf.error for leaf in self.leaves), default=0.0)
 
 
-def extract(release: Release, function: Any, data: Any, limits: Limits, lines: Lines | None = None) -> Extraction:
+def extract(
+    release: Release,
+    function: Any,
+    data: Any,
+    limits: Limits,
+    lines: Lines | None = None,
+    reach: Reach | None = None,
+) -> Extraction:
     """Explore all paths of ``release(data, rng)``.
 
     Parameters
@@ -97,6 +106,8 @@ def extract(release: Release, function: Any, data: Any, limits: Limits, lines: L
         When to end.
     lines : Lines, optional
         Records which lines of the user's code were run.
+    reach : Reach, optional
+        What the function can reach, if that is known from an earlier call.
 
     Raises
     ------
@@ -104,7 +115,7 @@ def extract(release: Release, function: Any, data: Any, limits: Limits, lines: L
         With the file and line at which the function does something that cannot be followed.
     """
     with _LOCK:
-        explorer = _Explorer(release, function, data, limits, lines)
+        explorer = _Explorer(release, data, limits, lines, reach or Reach.of(function))
         try:
             return explorer.run()
         except Stop as error:
@@ -120,14 +131,10 @@ def cannot_follow(error: Stop) -> CannotFollow:
 @dataclass(eq=False)
 class _Explorer:
     release: Release
-    function: Any
     data: Any
     limits: Limits
     lines: Lines | None
-    reach: Reach = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.reach = Reach.of(self.function)
+    reach: Reach
 
     def run(self) -> Extraction:
         started = time.monotonic()
@@ -135,7 +142,7 @@ class _Explorer:
         waiting: list[tuple[float, int, Fork]] = [(0.0, next(tie), Fork((), (), 0.0))]
         leaves: list[Leaf] = []
         rest = 0.0
-        before = self._state()
+        before, generators = self._state(), self.reach.states()
         while waiting:
             negative, _, fork = heapq.heappop(waiting)
             out_of_time = len(leaves) >= self.limits.paths or time.monotonic() - started > self.limits.seconds
@@ -154,6 +161,8 @@ class _Explorer:
                 leaf = self._leaf(trace, output)
                 if leaf is not None:
                     leaves.append(leaf)
+        if self.reach.states() != generators:
+            raise Stop("The function drew from a random generator that it holds in a way that is not followed")
         if self._state() != before:
             raise Stop(
                 "The function changes a global variable, an attribute or a captured variable, so releases may depend on each "
@@ -169,10 +178,16 @@ class _Explorer:
 
     def _symbolic(self, trace: Trace) -> Any:
         with running(trace), symbolic_randomness(self.reach), symbolic_functions(self.reach):
-            output = self._call(trace)
-            output = settle(output)
+            output = settle(self._call(trace))
         if trace.stopped is not None:  # the user's code swallowed it
             raise trace.stopped
+        if trace.cut:
+            raise Cut
+        if len(trace.made) < len(trace.choices):
+            raise Stop(
+                "The function did not repeat itself: on the same data and the same draws it asked for less. It keeps state "
+                "between releases, or has randomness of another kind"
+            )
         return output
 
     def _call(self, trace: Trace | None) -> Any:
@@ -190,8 +205,10 @@ class _Explorer:
         except Exception as error:
             raised = Raised.from_exception(error)
             if trace is not None:
-                trace.error = error  # type: ignore[attr-defined]
-            return raised
+                trace.error = error
+            output = raised
+        if any(map(used_otherwise, active().generators)):
+            raise Stop("The random generator was used in a way that is not followed (not through its methods)")
         return output
 
     def _state(self) -> Hashable:
@@ -224,9 +241,15 @@ class _Explorer:
             weight, error = _weight(trace, joint)
             if weight == 0.0:
                 return None
-            values = _inside(trace, joint)
-            shown = self._replayed(trace, values)
-            kinds = self._compared(trace, skeleton, numbers, shown, values)
+            trace.check(*{drawn for number in numbers if is_symbol(number) for drawn in number.draws()})
+            kinds: tuple[str | None, ...] = ()
+            for turn in range(_replays(numbers)):
+                values = _inside(trace, joint, _aimed(numbers, joint, turn), turn)
+                shown = self._replayed(trace, values)
+                seen = self._compared(trace, skeleton, numbers, shown, values)
+                if turn and seen != kinds:
+                    raise Stop(f"The type of the output depends on the values of the random draws ({shorten(shown)})")
+                kinds = seen
             laws = coordinates(numbers, joint)
         tags = tuple(law.tag for law in laws)
         return Leaf(weight, error, (skeleton, kinds, tags), tuple(laws), shown)
@@ -259,7 +282,7 @@ class _Explorer:
         return tuple(map(kind_of, plain))
 
     def _differs(self, trace: Trace, how: str, shown: Any) -> Stop:
-        error = getattr(trace, "error", None)
+        error = trace.error
         place, reason = None, ""
         if error is not None:
             frames = []
@@ -323,16 +346,35 @@ def _weight(trace: Trace, joint: Joint) -> tuple[float, float]:
     return float(exact) * math.exp(log_mass), error
 
 
-def _inside(trace: Trace, joint: Joint) -> dict[int, float]:
+def _replays(numbers: list[Any]) -> int:
+    """Number of replays of a path: every value of a finite function of a draw at least once, as long as they are few."""
+    cells = [len(number.cells) for number in numbers if type(number) is Steps]
+    return min(_MOST_REPLAYS, max([1 if not any(map(is_symbol, numbers)) else 2, *cells]))
+
+
+def _aimed(numbers: list[Any], joint: Joint, turn: int) -> dict[int, Region]:
+    """The cell of every finite function in the output that a replay should hit."""
+    aims: dict[int, Region] = {}
+    for number in numbers:
+        if type(number) is Steps and number.drawn.index not in aims and joint.dependent(number.drawn.index) is None:
+            source, known = number.drawn.source, joint.regions[number.drawn.index]
+            cells = [known.meet(region) for region, _ in number.cells]
+            cells = [cell for cell in cells if source.log_mass(cell) > -math.inf]
+            aims[number.drawn.index] = cells[turn % len(cells)]
+    return aims
+
+
+def _inside(trace: Trace, joint: Joint, aims: dict[int, Region], turn: int) -> dict[int, float]:
     """Values of the draws that follow the path, the same ones every time."""
-    rng = np.random.Generator(np.random.PCG64(len(trace.made)))
+    rng = np.random.Generator(np.random.PCG64(len(trace.made) + 1000 * turn))
     values: dict[int, float] = {}
     for component in joint.components:
         values |= _inside_tree(joint, component, rng)
     parents = {index for group in trace.derived.values() for index in group}
     for drawn in trace.draws:
         if drawn.index not in values and drawn.index not in trace.derived and drawn.index not in parents:
-            values[drawn.index] = float(drawn.source.sample(joint.regions[drawn.index], 1, rng)[0])
+            region = aims.get(drawn.index, joint.regions[drawn.index])
+            values[drawn.index] = float(drawn.source.sample(region, 1, rng)[0])
     for derived, group in trace.derived.items():
         values |= _inside_sum(trace, joint, derived, group, rng)
     return values

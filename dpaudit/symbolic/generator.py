@@ -283,6 +283,7 @@ class SymbolicGenerator(np.random.Generator):
 
     def __init__(self) -> None:
         super().__init__(np.random.PCG64(0))
+        active().generators.append(self)
 
     def __getattribute__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -300,10 +301,18 @@ class SymbolicGenerator(np.random.Generator):
         return super().__getattribute__(name)
 
     def __reduce__(self) -> Any:
-        raise stop("The random generator was pickled")
+        raise stop("The random generator was copied or pickled: two copies make the same draws")
 
-    def __deepcopy__(self, memo: Any) -> SymbolicGenerator:
-        return self
+    __copy__ = __deepcopy__ = lambda self, *_: self.__reduce__()
+
+
+def used_otherwise(generator: SymbolicGenerator) -> bool:
+    """Return True if a generator has made real random numbers, through a way around its methods."""
+    bits = np.random.Generator.bit_generator.__get__(generator)
+    return bool(bits.state != _UNUSED)
+
+
+_UNUSED = np.random.PCG64(0).state
 
 
 def _shuffle(x: Any, axis: int = 0) -> None:

@@ -13,12 +13,14 @@ from __future__ import annotations
 import builtins
 import contextlib
 import functools
+import gc
 import inspect
 import math
 import os
 import random
 import secrets
 import sys
+import time
 import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -37,6 +39,16 @@ _RANDOM = (
     "gammavariate lognormvariate paretovariate triangular vonmisesvariate weibullvariate randbytes seed"
 ).split()
 _LEGACY = [name for name in dir(np.random.RandomState) if not name.startswith("_") and hasattr(np.random, name)]
+_CLOCKS = (
+    "time",
+    "time_ns",
+    "perf_counter",
+    "perf_counter_ns",
+    "monotonic",
+    "monotonic_ns",
+    "process_time",
+    "process_time_ns",
+)
 _MATH = {
     "log": "log",
     "log1p": "log1p",
@@ -58,11 +70,39 @@ class Reach:
 
     namespaces: list[dict[str, Any]]
     cells: list[Any]
+    functions: list[types.FunctionType]
+    hidden: list[Any]
 
     @classmethod
     def of(cls, function: Any) -> Reach:
-        """Look for everything once."""
-        return cls(_namespaces(function), _cells(function))
+        """Look for everything once; ``hidden`` are all generators that exist, wherever they are held."""
+        names = _namespaces(function)
+        own = {id(value): value for space in names for value in space.values() if isinstance(value, types.FunctionType)}
+        code = getattr(inspect.unwrap(function) if callable(function) else function, "__func__", function)
+        if isinstance(code, types.FunctionType):
+            own[id(code)] = code
+        return cls(names, _cells(function), list(own.values()), _all_generators())
+
+    def states(self) -> list[Any]:
+        """The states of all hidden generators: one that changes was drawn from."""
+        return [_state_of(generator) for generator in self.hidden]
+
+
+def _all_generators() -> list[Any]:
+    kinds = (np.random.Generator, np.random.RandomState, random.Random)
+    return [
+        item
+        for item in gc.get_objects()
+        if issubclass(type(item), kinds) and not issubclass(type(item), SymbolicGenerator | random.SystemRandom)
+    ]
+
+
+def _state_of(generator: Any) -> Any:
+    if isinstance(generator, np.random.Generator):
+        return repr(generator.bit_generator.state)
+    if isinstance(generator, _RANDOM_CLASS):
+        return hash(generator.getstate())
+    return repr(generator.get_state(legacy=False))
 
 
 class _Undo:
@@ -99,7 +139,6 @@ def symbolic_randomness(reach: Reach) -> Iterator[None]:
     """Replace every source of randomness that the function can reach."""
     undo = _Undo()
     python, legacy = PythonDraws(), LegacyDraws()
-    before = random.getstate(), np.random.get_state()[1].tobytes()  # noqa: NPY002 - to see that it was not used
     known: dict[int, Any] = {}
 
     def replace(module: Any, name: str, value: Any) -> None:
@@ -122,6 +161,16 @@ def symbolic_randomness(reach: Reach) -> Iterator[None]:
             replace(np.random, name, _function_of(legacy, name))
         replace(np.random, "default_rng", _unless_seeded(np.random.default_rng, SymbolicGenerator()))
         replace(np.random, "RandomState", _unless_seeded(np.random.RandomState, legacy))
+        for name in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64", "SeedSequence"):
+            replace(np.random, name, _unless_seeded(getattr(np.random, name), _refused(f"numpy.random.{name} without a seed")))
+        for name in _CLOCKS:
+            replace(time, name, _not_from_user(getattr(time, name), f"time.{name}"))
+        for function in reach.functions:
+            defaults = function.__defaults__ or ()
+            swaps = [_generator_for(value, python, legacy) for value in defaults]
+            if any(swap is not None for swap in swaps):
+                new = tuple(value if swap is None else swap for value, swap in zip(defaults, swaps, strict=True))
+                undo.attribute(function, "__defaults__", new)
         for namespace in reach.namespaces:
             for name, value in list(namespace.items()):
                 swapped = known.get(id(value), _generator_for(value, python, legacy))
@@ -134,8 +183,6 @@ def symbolic_randomness(reach: Reach) -> Iterator[None]:
         yield
     finally:
         undo.all()
-    if before != (random.getstate(), np.random.get_state()[1].tobytes()):  # noqa: NPY002
-        raise stop("The function drew from a global generator in a way that is not followed")
 
 
 @contextlib.contextmanager
@@ -297,9 +344,22 @@ def _unless_seeded(real: Any, symbolic: Any) -> Callable[..., Any]:
     def make(seed: Any = None, *args: Any, **options: Any) -> Any:
         if type(seed) is SymbolicGenerator:
             return seed
-        return symbolic if seed is None and not args and not options else real(seed, *args, **options)
+        if seed is None and not args and not options:
+            return symbolic() if isinstance(symbolic, types.FunctionType) else symbolic
+        return real(seed, *args, **options)
 
     return make
+
+
+def _not_from_user(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """A clock: it is not random, but differs from run to run, so the user's code may not look at it."""
+
+    def function(*args: Any, **options: Any) -> Any:
+        if is_user_code(sys._getframe(1).f_code.co_filename):
+            raise stop(f"{name}() is not followed: the output may depend on it")
+        return plain(*args, **options)
+
+    return function
 
 
 def _math_function(plain: Callable[..., Any], method: str) -> Callable[..., Any]:

@@ -132,9 +132,11 @@ class Trace:
     forks: list[Fork] = field(default_factory=list)
     derived: dict[int, tuple[int, ...]] = field(default_factory=dict)
     merged: dict[Any, Draw] = field(default_factory=dict)
-    calls: list[tuple[str, tuple[int, ...]]] = field(default_factory=list)
     results: list[Any] = field(default_factory=list)
+    generators: list[Any] = field(default_factory=list)
     stopped: Stop | None = None
+    cut: bool = False
+    error: Exception | None = None
 
     current = None  # type: Trace | None
 
@@ -216,6 +218,7 @@ class Trace:
             return 0
         place = len(self.made)
         if place >= MOST_DECISIONS:
+            self.cut = True
             raise Cut
         if place < len(self.choices):
             if self.signatures[place] != signature:

@@ -23,6 +23,7 @@ from dpaudit.symbolic import comparison
 from dpaudit.symbolic.coverage import Lines
 from dpaudit.symbolic.extraction import Extraction, Limits, extract
 from dpaudit.symbolic.law import ExtractedLaw
+from dpaudit.symbolic.patches import Reach
 from dpaudit.symbolic.release import concrete, mechanism_of, release_of
 
 if TYPE_CHECKING:
@@ -285,6 +286,7 @@ class _Search:
 
     def __init__(self, mechanism: Any, measure: Measure, limits: Limits) -> None:
         self.release, self.function = release_of(mechanism)
+        self.reach = Reach.of(self.function)
         self.measure = measure
         self.limits = limits
         self.lines = Lines()
@@ -297,7 +299,7 @@ class _Search:
         """Extract the law on one data set, once."""
         key = fingerprint(data)
         if key not in self.laws:
-            self.laws[key] = extract(self.release, self.function, data, self.limits, self.lines)
+            self.laws[key] = extract(self.release, self.function, data, self.limits, self.lines, self.reach)
         return self.laws[key]
 
     def score(self, pair: Pair) -> float:
