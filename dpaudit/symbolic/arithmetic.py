@@ -138,10 +138,10 @@ def binary(name: str, a: Any, b: Any) -> Any:
         quotient = unary("floor", binary("true_divide", a, b))
         if name == "floor_divide":
             return quotient
-        finite = _finite(a)
-        if finite is not None:
-            return _steps(name, plain, finite, b)
-    finite_a, finite_b = (_finite(x) if is_symbol(x) else x for x in (a, b))
+        known = as_finite(a)
+        if known is not None:
+            return _steps(name, plain, known, b)
+    finite_a, finite_b = (as_finite(x) if is_symbol(x) else x for x in (a, b))
     if finite_a is not None and finite_b is not None:
         return _steps(name, plain, finite_a, finite_b)
     raise stop(f"{name} of random numbers is not followed")
@@ -155,7 +155,8 @@ def _decided(value: Any) -> Any:
     return value.concrete() if type(value) is Comparison else value
 
 
-def _finite(value: Any) -> Steps | None:
+def as_finite(value: Any) -> Steps | None:
+    """The symbol as a finite function of a draw, if it is one."""
     if type(value) is Steps:
         return value
     return value.as_steps() if type(value) is Linear else None
@@ -207,15 +208,12 @@ def _arithmetic(name: str, a: Any, b: Any) -> Any:
     if name == "multiply" and is_symbol(b):
         a, b = b, a
     if is_symbol(b) or not is_symbol(a):
-        finite = _finite(a), _finite(b)
-        if is_symbol(a) and is_symbol(b) and any(finite):
-            # A finite draw times another one: settle it.
-            if finite[0] is not None:
-                return binary(name, finite[0].concrete(), b)
-            assert finite[1] is not None
-            return binary(name, a, finite[1].concrete())
-        if not is_symbol(a) and _finite(b) is not None:
-            return _finite(b).mapped(lambda y: PLAIN_BINARY[name](a, y))  # type: ignore[union-attr]
+        # A finite draw times another one: settle it.
+        first, second = as_finite(a), as_finite(b)
+        if first is not None and is_symbol(b):
+            return binary(name, first.concrete(), b)
+        if second is not None:
+            return binary(name, a, second.concrete()) if is_symbol(a) else _steps(name, PLAIN_BINARY[name], a, second)
         raise stop("A product or quotient of random numbers is not followed")
     if name != "multiply" and b == 0:
         raise stop("A random number is divided by zero")
@@ -358,9 +356,9 @@ def clip(value: Any, low: float, high: float) -> Any:
         return min(max(value, low), high)
     if low >= high:
         return high
-    finite = _finite(value)
-    if finite is not None:
-        return finite.mapped(lambda x: min(max(x, low), high))
+    known = as_finite(value)
+    if known is not None:
+        return known.mapped(lambda x: min(max(x, low), high))
     whole = value.integer and all(math.isinf(end) or float(end).is_integer() for end in (low, high))
     image = _image(value)
     if whole and math.isfinite(low) and math.isfinite(high) and high - low < MOST_STEPS:
@@ -449,9 +447,9 @@ def unary(name: str, value: Any) -> Any:
         return False
     if name == "isfinite":
         return True
-    finite = _finite(value)
-    if finite is not None:
-        return finite.mapped(PLAIN_UNARY[name])
+    known = as_finite(value)
+    if known is not None:
+        return known.mapped(PLAIN_UNARY[name])
     if name in ("floor", "ceil", "trunc", "rint"):
         return _rounded(name, value)
     if name in ("absolute", "fabs"):
@@ -524,8 +522,8 @@ def as_integer(value: Any) -> Any:
         return value.mapped(int)
     if value.integer:
         return value
-    finite = _finite(value)
-    return finite.mapped(int) if finite is not None else _rounded("trunc", value)
+    known = as_finite(value)
+    return known.mapped(int) if known is not None else _rounded("trunc", value)
 
 
 def as_float(value: Any) -> Any:
@@ -539,11 +537,11 @@ def as_float(value: Any) -> Any:
 def round_to(value: Any, digits: int) -> Any:
     """``numpy.round(value, digits)`` of a symbol."""
     value = _decided(value)
-    finite = _finite(value) if is_symbol(value) else None
     if not is_symbol(value):
         return np.round(value, digits)
-    if finite is not None:
-        return finite.mapped(lambda x: np.round(x, digits) if not isinstance(x, int) or digits < 0 else x)
+    known = as_finite(value)
+    if known is not None:
+        return known.mapped(lambda x: np.round(x, digits) if not isinstance(x, int) or digits < 0 else x)
     if value.integer and digits >= 0:
         return value
     step = Fraction(10) ** -int(digits)
@@ -556,9 +554,9 @@ def truth(value: Any) -> bool:
         return value.concrete()
     if type(value) is Steps:
         return bool(value.mapped(bool).concrete())
-    finite = _finite(value)
-    if finite is not None:
-        return truth(finite)
+    known = as_finite(value)
+    if known is not None:
+        return truth(known)
     different = binary("not_equal", value, 0)
     return truth(different) if is_symbol(different) else bool(different)
 

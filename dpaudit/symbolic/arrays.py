@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from dpaudit.symbolic import arithmetic
 from dpaudit.symbolic.paths import stop
-from dpaudit.symbolic.symbols import Comparison, Steps, Symbol, is_symbol
+from dpaudit.symbolic.symbols import Comparison, Symbol, is_symbol
 
 Cells = NDArray[Any]
 _COMPARING = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
@@ -321,8 +321,9 @@ def _cast(cell: Any, dtype: Any) -> Any:
             raise stop(f"A random number was stored as {dtype.name}, which rounds it")
         return arithmetic.as_float(cell)
     if dtype.kind in "iu":
-        if type(cell) is Steps:
-            return cell.mapped(lambda value: np.asarray(value).astype(dtype).item())
+        finite = arithmetic.as_finite(cell)
+        if finite is not None:
+            return finite.mapped(lambda value: np.asarray(value).astype(dtype).item())
         if dtype.itemsize < 8 or dtype.kind == "u":
             raise stop(f"A random number was stored as {dtype.name}, which may not hold it")
         return arithmetic.as_integer(cell)

@@ -208,7 +208,7 @@ def _mixed(group: list[Term], place: int) -> Term:
 def _block_epsilon(terms: list[Term], others: list[Term]) -> Interval:
     """Epsilon inside one skeleton, one way."""
     if not _certified(terms, others):
-        return _shown_by_delta(lambda level: _block_delta(terms, others, level)[0] - _LEAST_DELTA), math.inf
+        return _uncertified(terms, others), math.inf
     if not terms[0].laws:
         ratio = math.log(terms[0].weight / others[0].weight)
         return ratio, ratio
@@ -221,6 +221,17 @@ def _block_epsilon(terms: list[Term], others: list[Term]) -> Interval:
         return points, points
     low = max(_marginal_epsilon(terms, others, place) for place in range(len(terms[0].laws)))
     return low, max(low, _matched_epsilon(terms, others))
+
+
+def _uncertified(terms: list[Term], others: list[Term]) -> float:
+    """A lower end from delta, for densities that may vanish: integrals are not misled by single points."""
+    if len(terms[0].laws) > 1:
+        return _shown_by_delta(lambda level: _block_delta(terms, others, level)[0] - _LEAST_DELTA)
+    first, second = _mixed(terms, 0), _mixed(others, 0)
+    _check_atoms(first.laws[0], second.laws[0])
+    curve = divergence._profile(first.laws[0].law, second.laws[0].law)
+    moved = math.log(second.weight / first.weight)
+    return _shown_by_delta(lambda level: first.weight * curve(level + moved) - _LEAST_DELTA)
 
 
 def _exactly(compute: Callable[[], float]) -> Interval:

@@ -17,12 +17,12 @@ import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from dpaudit._util.validation import shorten
-from dpaudit._util.values import fingerprint
 from dpaudit.errors import CannotFollow, MechanismError
 from dpaudit.mechanism import Raised
 from dpaudit.symbolic.coverage import Lines
@@ -30,9 +30,10 @@ from dpaudit.symbolic.generator import Replay, Replaying, SymbolicGenerator, eva
 from dpaudit.symbolic.joint import Joint
 from dpaudit.symbolic.outputs import Coordinate, coordinates, kind_of, merged_sums, read, settle
 from dpaudit.symbolic.patches import Reach, symbolic_functions, symbolic_randomness
-from dpaudit.symbolic.paths import Cut, Fork, Stop, Trace, active, running, user_line
+from dpaudit.symbolic.paths import Cut, Fork, Stop, Trace, active, is_user_code, running
 from dpaudit.symbolic.regions import Region
 from dpaudit.symbolic.sources import ROUNDING
+from dpaudit.symbolic.state import Surroundings
 from dpaudit.symbolic.symbols import Steps, is_symbol
 
 Release = Callable[[Any, np.random.Generator], Any]
@@ -137,12 +138,27 @@ class _Explorer:
     reach: Reach
 
     def run(self) -> Extraction:
+        """Explore, put back what the runs changed, and refuse a function that changed anything."""
+        surroundings, generators = Surroundings(self.reach), self.reach.states()
+        try:
+            result = self._explore()
+        finally:
+            changed = surroundings.restore()
+        if changed:
+            raise Stop(
+                "The function changes a global variable, an attribute or a captured variable, so releases may depend on each "
+                "other"
+            )
+        if self.reach.states() != generators:
+            raise Stop("The function drew from a random generator that it holds in a way that is not followed")
+        return result
+
+    def _explore(self) -> Extraction:
         started = time.monotonic()
         tie = itertools.count()
         waiting: list[tuple[float, int, Fork]] = [(0.0, next(tie), Fork((), (), 0.0))]
         leaves: list[Leaf] = []
         rest = 0.0
-        before, generators = self._state(), self.reach.states()
         while waiting:
             negative, _, fork = heapq.heappop(waiting)
             out_of_time = len(leaves) >= self.limits.paths or time.monotonic() - started > self.limits.seconds
@@ -161,13 +177,6 @@ class _Explorer:
                 leaf = self._leaf(trace, output)
                 if leaf is not None:
                     leaves.append(leaf)
-        if self.reach.states() != generators:
-            raise Stop("The function drew from a random generator that it holds in a way that is not followed")
-        if self._state() != before:
-            raise Stop(
-                "The function changes a global variable, an attribute or a captured variable, so releases may depend on each "
-                "other"
-            )
         total = math.fsum(leaf.weight for leaf in leaves)
         allowed = 1e-9 + sum(leaf.weight * leaf.error for leaf in leaves)
         if not (1.0 - rest - allowed <= total <= 1.0 + allowed):
@@ -204,31 +213,14 @@ class _Explorer:
             raise Stop(f"The mechanism cannot be run for one release: {error}") from error
         except Exception as error:
             raised = Raised.from_exception(error)
+            if _made_by_us(error):
+                raise Stop(f"The function ends in {raised} where a random number is used", _user_place(error)) from error
             if trace is not None:
                 trace.error = error
             output = raised
         if any(map(used_otherwise, active().generators)):
             raise Stop("The random generator was used in a way that is not followed (not through its methods)")
         return output
-
-    def _state(self) -> Hashable:
-        """What is known of variables outside the function, by content where that is cheap."""
-        found: list[Hashable] = []
-        for namespace in self.reach.namespaces:
-            for name, value in namespace.items():
-                if name.startswith("__") or not isinstance(value, _PLAIN):
-                    continue
-                if isinstance(value, list | dict | set | np.ndarray) and len(value) > 1000:
-                    found.append((name, len(value)))
-                    continue
-                try:
-                    found.append((name, fingerprint(value)))
-                except Exception:  # contents that cannot be read
-                    found.append((name, id(value)))
-        for cell in self.reach.cells:
-            if isinstance(cell.cell_contents, _PLAIN):
-                found.append(fingerprint(cell.cell_contents))
-        return tuple(found)
 
     # From a run to a leaf.
 
@@ -256,7 +248,7 @@ class _Explorer:
 
     def _replayed(self, trace: Trace, values: dict[int, float]) -> Any:
         """Run the function with plain numbers that follow the path."""
-        replay = Replay([(name, evaluated(result, values)) for name, result in trace.results])
+        replay = Replay([(name, evaluated(result, values, kind)) for name, result, kind in trace.results])
         Replaying.current = replay
         try:
             with running(Trace()), symbolic_randomness(self.reach):
@@ -283,31 +275,47 @@ class _Explorer:
 
     def _differs(self, trace: Trace, how: str, shown: Any) -> Stop:
         error = trace.error
-        place, reason = None, ""
-        if error is not None:
-            frames = []
-            step = error.__traceback__
-            while step is not None:
-                frames.append(step.tb_frame)
-                step = step.tb_next
-            line = [user_line_of(frame, error) for frame in reversed(frames)]
-            place = next((found for found in line if found is not None), None)
-            reason = f" With symbols it raises {type(error).__name__}: {error}."
+        place = None if error is None else _user_place(error)
+        reason = "" if error is None else f" With symbols it raises {type(error).__name__}: {error}."
         return Stop(
             f"With plain numbers the function does not do what it does with symbols: {how} ({shorten(shown)}).{reason}", place
         )
 
 
-def user_line_of(frame: Any, error: BaseException) -> tuple[str, int, str] | None:
-    """File, line and function of a frame of a traceback if it is the user's."""
-    step = error.__traceback__
+def _steps_of(error: BaseException) -> list[Any]:
+    """The steps of a traceback, innermost first."""
+    steps, step = [], error.__traceback__
     while step is not None:
-        if step.tb_frame is frame:
-            found = user_line(frame)
-            own = found is not None and found[0] == frame.f_code.co_filename
-            return (found[0], step.tb_lineno, found[2]) if own and found is not None else None
+        steps.append(step)
         step = step.tb_next
+    return steps[::-1]
+
+
+def _user_place(error: BaseException) -> tuple[str, int, str] | None:
+    """File, line and function of the innermost step of a traceback that is the user's."""
+    for step in _steps_of(error):
+        code = step.tb_frame.f_code
+        if is_user_code(code.co_filename):
+            return code.co_filename, step.tb_lineno, code.co_name
     return None
+
+
+def _made_by_us(error: BaseException) -> bool:
+    """Return True if an exception passed through the symbols or the replaced functions before it reached the user's code.
+
+    The generators are no exception to that except where they check their arguments, which numpy itself does.
+    """
+    for step in _steps_of(error):
+        filename = step.tb_frame.f_code.co_filename
+        if is_user_code(filename):
+            return False
+        if filename in _OURS:
+            return True
+    return False
+
+
+_FOLDER = Path(__file__).parent
+_OURS = {str(_FOLDER / f"{name}.py") for name in ("symbols", "arithmetic", "arrays", "patches", "operations", "paths")}
 
 
 class _nothing:
@@ -319,7 +327,6 @@ class _nothing:
 
 
 _CUT = object()
-_PLAIN = (bool, int, float, str, bytes, list, dict, set, tuple, np.ndarray, type(None), np.generic)
 
 
 def _weight(trace: Trace, joint: Joint) -> tuple[float, float]:

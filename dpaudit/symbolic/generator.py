@@ -60,8 +60,12 @@ def recorded(name: str, make: Callable[[], Any]) -> Any:
         return result.copy() if isinstance(result, np.ndarray | list) else result
     result = make()
     kept = result.copy() if type(result) is SymbolicArray or isinstance(result, list) else result
-    active().results.append((name, kept))
+    active().results.append((name, kept, _KINDS.get(name)))
     return result
+
+
+# numpy returns its own type for some scalars, and Python's for others.
+_KINDS = {"integers": np.int64}
 
 
 class Replaying:
@@ -445,8 +449,10 @@ class LegacyDraws:
         raise AttributeError(name)
 
 
-def evaluated(value: Any, values: dict[int, float]) -> Any:
+def evaluated(value: Any, values: dict[int, float], kind: Any = None) -> Any:
     """A recorded result at chosen values of the draws, with numpy's types."""
+    if kind is not None and type(value) is not SymbolicArray and not isinstance(value, np.ndarray):
+        return kind(value.at(values) if is_symbol(value) else value)
     if type(value) is SymbolicArray:
         cells = [cell.at(values) if is_symbol(cell) else cell for cell in value.cells.ravel().tolist()]
         return np.array(cells, dtype=value.dtype).reshape(value.shape)

@@ -81,20 +81,38 @@ class Reach:
         code = getattr(inspect.unwrap(function) if callable(function) else function, "__func__", function)
         if isinstance(code, types.FunctionType):
             own[id(code)] = code
-        return cls(names, _cells(function), list(own.values()), _all_generators())
+        cells = _cells(function)
+        roots = [*(value for space in names for value in space.values()), *(cell.cell_contents for cell in cells)]
+        hidden = {id(item): item for item in (*_all_generators(), *_generators_within(roots))}
+        return cls(names, cells, list(own.values()), list(hidden.values()))
 
     def states(self) -> list[Any]:
         """The states of all hidden generators: one that changes was drawn from."""
         return [_state_of(generator) for generator in self.hidden]
 
 
+def _is_generator(item: Any) -> bool:
+    kinds = (np.random.Generator, np.random.RandomState, _RANDOM_CLASS)
+    return issubclass(type(item), kinds) and not issubclass(type(item), SymbolicGenerator | _SYSTEM_CLASS)
+
+
 def _all_generators() -> list[Any]:
-    kinds = (np.random.Generator, np.random.RandomState, random.Random)
-    return [
-        item
-        for item in gc.get_objects()
-        if issubclass(type(item), kinds) and not issubclass(type(item), SymbolicGenerator | random.SystemRandom)
-    ]
+    return [item for item in gc.get_objects() if _is_generator(item)]
+
+
+def _generators_within(roots: list[Any]) -> list[Any]:
+    """Generators inside containers and objects, also those that the garbage collector was asked to ignore."""
+    found, seen, waiting = [], set(), list(roots)
+    while waiting and len(seen) < _MOST_VISITED:
+        item = waiting.pop()
+        if id(item) in seen or isinstance(item, types.ModuleType | type | types.FunctionType | types.CodeType):
+            continue
+        seen.add(id(item))
+        if _is_generator(item):
+            found.append(item)
+        elif gc.is_tracked(item):
+            waiting.extend(gc.get_referents(item))
+    return found
 
 
 def _state_of(generator: Any) -> Any:
@@ -317,7 +335,8 @@ def _generator_for(value: Any, python: PythonDraws, legacy: LegacyDraws) -> Any:
     return None
 
 
-_RANDOM_CLASS = random.Random
+_RANDOM_CLASS, _SYSTEM_CLASS = random.Random, random.SystemRandom
+_MOST_VISITED = 20_000
 
 
 def _function_of(owner: Any, name: str) -> Callable[..., Any]:
@@ -338,7 +357,7 @@ def _refused(name: str) -> Callable[..., Any]:
     return function
 
 
-def _unless_seeded(real: Any, symbolic: Any) -> Callable[..., Any]:
+def _unless_seeded(real: Any, symbolic: Any) -> Any:
     """Make a symbolic generator, or with a seed the real one: its draws are no random numbers but constants."""
 
     def make(seed: Any = None, *args: Any, **options: Any) -> Any:
@@ -348,7 +367,23 @@ def _unless_seeded(real: Any, symbolic: Any) -> Callable[..., Any]:
             return symbolic() if isinstance(symbolic, types.FunctionType) else symbolic
         return real(seed, *args, **options)
 
-    return make
+    return make if not isinstance(real, type) else _ClassLike(real.__name__, (), {"real": real, "make": staticmethod(make)})
+
+
+class _ClassLike(type):
+    """Metaclass of stand-ins for classes of generators: calls go to ``make``, everything else to the real class."""
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        return cls.make(*args, **options)  # type: ignore[attr-defined]
+
+    def __instancecheck__(cls, value: Any) -> bool:
+        return isinstance(value, cls.real)  # type: ignore[attr-defined]
+
+    def __subclasscheck__(cls, kind: Any) -> bool:
+        return issubclass(kind, cls.real)  # type: ignore[attr-defined]
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(type.__getattribute__(cls, "real"), name)
 
 
 def _not_from_user(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
