@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.symbolic.extraction import Limits
+from dpaudit.symbolic.running.extraction import Limits
 
 if TYPE_CHECKING:
     from dpaudit.symbolic.law import ExtractedLaw
@@ -38,9 +38,9 @@ def law_of(mechanism: Any, data: Any, *, limits: Limits | None = None) -> Extrac
     0.75  1
     0.25  0
     """
-    from dpaudit.symbolic.extraction import extract
+    from dpaudit.symbolic.running.extraction import extract
     from dpaudit.symbolic.law import ExtractedLaw
-    from dpaudit.symbolic.release import mechanism_of, release_of
+    from dpaudit.symbolic.running.release import mechanism_of, release_of
 
     release, function = release_of(mechanism_of(mechanism))
     return ExtractedLaw(extract(release, function, data, limits or Limits()))

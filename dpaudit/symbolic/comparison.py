@@ -32,9 +32,9 @@ from dpaudit.exact import Product
 from dpaudit.exact.divergences import divergence
 from dpaudit.exact.form import Continuous, canonical, form_of
 from dpaudit.exact.laws.mixture import add
-from dpaudit.symbolic import forms
-from dpaudit.symbolic.extraction import Extraction
-from dpaudit.symbolic.outputs import Coordinate
+from dpaudit.symbolic.values import forms
+from dpaudit.symbolic.running.extraction import Extraction
+from dpaudit.symbolic.laws.outputs import Coordinate
 
 Interval = tuple[float, float]
 

@@ -15,8 +15,8 @@ from dpaudit._util.validation import shorten
 from dpaudit.errors import LawError
 from dpaudit.exact.form import form_of
 from dpaudit.symbolic.comparison import Term, _merged
-from dpaudit.symbolic.extraction import Extraction
-from dpaudit.symbolic.forms import Part
+from dpaudit.symbolic.running.extraction import Extraction
+from dpaudit.symbolic.values.forms import Part
 
 _MOST_SHOWN = 12
 

@@ -20,11 +20,11 @@ from dpaudit.exact.law import HasLaw
 from dpaudit.exact.verification import ROUNDING_FLOOR, Verification, _profile_grid
 from dpaudit.exact.verification import verify as verify_declared
 from dpaudit.symbolic import comparison
-from dpaudit.symbolic.coverage import Lines
-from dpaudit.symbolic.extraction import Extraction, Limits, extract
+from dpaudit.symbolic.running.coverage import Lines
+from dpaudit.symbolic.running.extraction import Extraction, Limits, extract
 from dpaudit.symbolic.law import ExtractedLaw
-from dpaudit.symbolic.patches import Reach
-from dpaudit.symbolic.release import concrete, mechanism_of, release_of
+from dpaudit.symbolic.running.patches import Reach
+from dpaudit.symbolic.running.release import concrete, mechanism_of, release_of
 
 if TYPE_CHECKING:
     from dpaudit.neighbours import Neighbours, Pair

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from dpaudit.symbolic.paths import is_user_code
+from dpaudit.symbolic.values.paths import is_user_code
 
 
 @dataclass(eq=False)

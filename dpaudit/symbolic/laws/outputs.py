@@ -19,14 +19,14 @@ from dpaudit._util.values import is_frame, is_series
 from dpaudit.errors import LawError
 from dpaudit.exact.form import Form
 from dpaudit.mechanism import Raised
-from dpaudit.symbolic import forms
-from dpaudit.symbolic.arithmetic import merge
-from dpaudit.symbolic.arrays import SymbolicArray
-from dpaudit.symbolic.joint import Joint
-from dpaudit.symbolic.operations import Affine
-from dpaudit.symbolic.paths import Stop
-from dpaudit.symbolic.regions import FULL, Region
-from dpaudit.symbolic.symbols import Comparison, Image, Linear, Steps, is_symbol
+from dpaudit.symbolic.values import forms
+from dpaudit.symbolic.values.arithmetic import merge
+from dpaudit.symbolic.values.arrays import SymbolicArray
+from dpaudit.symbolic.laws.joint import Joint
+from dpaudit.symbolic.values.operations import Affine
+from dpaudit.symbolic.values.paths import Stop
+from dpaudit.symbolic.values.regions import FULL, Region
+from dpaudit.symbolic.values.symbols import Comparison, Image, Linear, Steps, is_symbol
 
 Numbers = list[Any]
 

@@ -23,10 +23,10 @@ import numpy as np
 
 from dpaudit.exact.form import Array, Continuous, Form, Tail
 from dpaudit.exact.quadrature import log_integral, log_integrals, resolved
-from dpaudit.symbolic import forms
-from dpaudit.symbolic.paths import Constraint, Stop, Trace
-from dpaudit.symbolic.regions import FULL, Region
-from dpaudit.symbolic.sources import ROUNDING, Source
+from dpaudit.symbolic.values import forms
+from dpaudit.symbolic.values.paths import Constraint, Stop, Trace
+from dpaudit.symbolic.values.regions import FULL, Region
+from dpaudit.symbolic.values.sources import ROUNDING, Source
 
 INTEGRAL_ERROR = 1e-11
 """Relative error allowed for one integral over closed forms; measured errors are below 1e-12."""

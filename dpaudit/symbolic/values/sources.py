@@ -17,7 +17,7 @@ from scipy.special import betainc, gammainc, gammaincc, gammaln, log_ndtr, ndtri
 
 from dpaudit import exact
 from dpaudit.exact.form import Array, Continuous, Form, Integers, Lattice, Tail, form_of, log_difference, log_sum
-from dpaudit.symbolic.regions import Region
+from dpaudit.symbolic.values.regions import Region
 
 Points = dict[Any, float]
 
@@ -93,7 +93,7 @@ class Source:
         if quick is not None:
             return quick
         from dpaudit.exact.laws.sampling import sample_form
-        from dpaudit.symbolic.forms import restricted
+        from dpaudit.symbolic.values.forms import restricted
 
         return sample_form(restricted(self.form, region), size, rng)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.mechanism import Batched, Fresh, Named, PerRelease, Plain, as_mechanism, batched, per_release
-from dpaudit.symbolic.extraction import Release
+from dpaudit.symbolic.running.extraction import Release
 
 
 def mechanism_of(source: Any) -> Any:

@@ -28,11 +28,12 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.symbolic import arithmetic
-from dpaudit.symbolic.arrays import SymbolicArray, asarray_of, has_symbols
-from dpaudit.symbolic.generator import LegacyDraws, PythonDraws, SymbolicGenerator
-from dpaudit.symbolic.paths import is_user_code, stop
-from dpaudit.symbolic.symbols import is_symbol
+from dpaudit.symbolic.values import arithmetic
+from dpaudit.symbolic.values.array_functions import asarray_of
+from dpaudit.symbolic.values.arrays import SymbolicArray, has_symbols
+from dpaudit.symbolic.running.generator import LegacyDraws, PythonDraws, SymbolicGenerator
+from dpaudit.symbolic.values.paths import is_user_code, stop
+from dpaudit.symbolic.values.symbols import is_symbol
 
 _RANDOM = (
     "random uniform gauss normalvariate expovariate randrange randint getrandbits choice choices shuffle sample betavariate "

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.symbolic import operations, sources
-from dpaudit.symbolic.operations import Affine, Clip, Operation
-from dpaudit.symbolic.paths import Constraint, Draw, active, stop
-from dpaudit.symbolic.regions import Region
-from dpaudit.symbolic.symbols import MOST_STEPS, Comparison, Image, Linear, Steps, Symbol, is_symbol
+from dpaudit.symbolic.values import operations, sources
+from dpaudit.symbolic.values.operations import Affine, Clip, Operation
+from dpaudit.symbolic.values.paths import Constraint, Draw, active, stop
+from dpaudit.symbolic.values.regions import Region
+from dpaudit.symbolic.values.symbols import MOST_STEPS, Comparison, Image, Linear, Steps, Symbol, is_symbol
 
 Binary = Callable[[Any, Any], Any]
 
@@ -591,7 +591,7 @@ def largest(values: list[Any], *, smallest: bool = False) -> int:
 
 def _operator(name: str, *, swapped: bool = False) -> Any:
     def method(self: Symbol, other: Any) -> Any:
-        from dpaudit.symbolic.arrays import SymbolicArray, elementwise
+        from dpaudit.symbolic.values.arrays import SymbolicArray, elementwise
 
         if isinstance(other, np.ndarray) or type(other) is SymbolicArray:
             return elementwise(name, other, self) if swapped else elementwise(name, self, other)

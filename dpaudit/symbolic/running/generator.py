@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.symbolic import sources
-from dpaudit.symbolic.arithmetic import of_draw
-from dpaudit.symbolic.arrays import SymbolicArray, cells_of, has_symbols
-from dpaudit.symbolic.paths import Draw, Stop, active, stop
-from dpaudit.symbolic.regions import Region
-from dpaudit.symbolic.sources import Source
-from dpaudit.symbolic.symbols import Steps, is_symbol
+from dpaudit.symbolic.values import sources
+from dpaudit.symbolic.values.arithmetic import of_draw
+from dpaudit.symbolic.values.arrays import SymbolicArray, cells_of, has_symbols
+from dpaudit.symbolic.values.paths import Draw, Stop, active, stop
+from dpaudit.symbolic.values.regions import Region
+from dpaudit.symbolic.values.sources import Source
+from dpaudit.symbolic.values.symbols import Steps, is_symbol
 
 _MOST_ORDERS = 5040
 """Largest number of orders of a permutation that is followed."""

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from dpaudit._util.values import fingerprint
-from dpaudit.symbolic.patches import Reach
-from dpaudit.symbolic.paths import Stop
+from dpaudit.symbolic.running.patches import Reach
+from dpaudit.symbolic.values.paths import Stop
 
 _PLAIN = (bool, int, float, complex, str, bytes, list, dict, set, tuple, np.ndarray, type(None), np.generic)
 _CONTAINERS = (list, dict, set, np.ndarray)

@@ -17,7 +17,7 @@ from dpaudit.errors import LawError
 from dpaudit.exact.form import Array, Continuous, Form, Integers, Lattice, Tail, log_total
 from dpaudit.exact.laws.mixture import add
 from dpaudit.exact.laws.sampling import sample_form
-from dpaudit.symbolic.regions import Region
+from dpaudit.symbolic.values.regions import Region
 
 
 @dataclass(frozen=True, eq=False)

@@ -25,16 +25,16 @@ import numpy as np
 from dpaudit._util.validation import shorten
 from dpaudit.errors import CannotFollow, MechanismError
 from dpaudit.mechanism import Raised
-from dpaudit.symbolic.coverage import Lines
-from dpaudit.symbolic.generator import Replay, Replaying, SymbolicGenerator, evaluated, used_otherwise
-from dpaudit.symbolic.joint import Joint
-from dpaudit.symbolic.outputs import Coordinate, coordinates, kind_of, merged_sums, read, settle
-from dpaudit.symbolic.patches import Reach, symbolic_functions, symbolic_randomness
-from dpaudit.symbolic.paths import Cut, Fork, Stop, Trace, active, is_user_code, running
-from dpaudit.symbolic.regions import Region
-from dpaudit.symbolic.sources import ROUNDING
-from dpaudit.symbolic.state import Surroundings
-from dpaudit.symbolic.symbols import Steps, is_symbol
+from dpaudit.symbolic.running.coverage import Lines
+from dpaudit.symbolic.running.generator import Replay, Replaying, SymbolicGenerator, evaluated, used_otherwise
+from dpaudit.symbolic.laws.joint import Joint
+from dpaudit.symbolic.laws.outputs import Coordinate, coordinates, kind_of, merged_sums, read, settle
+from dpaudit.symbolic.running.patches import Reach, symbolic_functions, symbolic_randomness
+from dpaudit.symbolic.values.paths import Cut, Fork, Stop, Trace, active, is_user_code, running
+from dpaudit.symbolic.values.regions import Region
+from dpaudit.symbolic.values.sources import ROUNDING
+from dpaudit.symbolic.running.state import Surroundings
+from dpaudit.symbolic.values.symbols import Steps, is_symbol
 
 Release = Callable[[Any, np.random.Generator], Any]
 
@@ -314,8 +314,8 @@ def _made_by_us(error: BaseException) -> bool:
     return False
 
 
-_FOLDER = Path(__file__).parent
-_OURS = {str(_FOLDER / f"{name}.py") for name in ("symbols", "arithmetic", "arrays", "patches", "operations", "paths")}
+_FOLDER = Path(__file__).parents[1]
+_OURS = {str(path) for path in (*(_FOLDER / "values").glob("*.py"), _FOLDER / "running" / "patches.py")}
 
 
 class _nothing:

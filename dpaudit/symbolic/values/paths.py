@@ -24,13 +24,13 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.symbolic.regions import FULL, Region
+from dpaudit.symbolic.values.regions import FULL, Region
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from dpaudit.symbolic.sources import Source
+    from dpaudit.symbolic.values.sources import Source
 
 MOST_DECISIONS = 5_000
 """Largest number of choices on one path; a loop that asks for more is cut."""
@@ -42,7 +42,7 @@ _LIBRARIES = tuple(
         sysconfig.get_path("platstdlib"),
         sysconfig.get_path("purelib"),
         sysconfig.get_path("platlib"),
-        str(Path(__file__).parents[1]),
+        str(Path(__file__).parents[2]),
     }
 )
 

@@ -22,17 +22,17 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.symbolic import operations
-from dpaudit.symbolic.operations import Operation
-from dpaudit.symbolic.paths import Constraint, Draw, active, stop
-from dpaudit.symbolic.regions import Region
+from dpaudit.symbolic.values import operations
+from dpaudit.symbolic.values.operations import Operation
+from dpaudit.symbolic.values.paths import Constraint, Draw, active, stop
+from dpaudit.symbolic.values.regions import Region
 
 MOST_STEPS = 4096
 """Largest number of values of a finite function of a draw."""
 
 
 class Symbol:
-    """Base of all symbolic numbers: the operators, which :mod:`dpaudit.symbolic.arithmetic` defines."""
+    """Base of all symbolic numbers: the operators, which :mod:`dpaudit.symbolic.values.arithmetic` defines."""
 
     __slots__ = ()
     integer = False
@@ -55,7 +55,7 @@ class Symbol:
         return np.int64 if self.integer else np.float64
 
     def __bool__(self) -> bool:
-        from dpaudit.symbolic.arithmetic import truth
+        from dpaudit.symbolic.values.arithmetic import truth
 
         return truth(self)
 

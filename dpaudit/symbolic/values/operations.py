@@ -12,8 +12,8 @@ import numpy as np
 
 from dpaudit.exact.form import Array, Continuous, Form, Tail
 from dpaudit.exact.laws.mixture import add
-from dpaudit.symbolic import forms
-from dpaudit.symbolic.regions import Real, Region, is_infinite
+from dpaudit.symbolic.values import forms
+from dpaudit.symbolic.values.regions import Real, Region, is_infinite
 
 
 class Operation(Protocol):
