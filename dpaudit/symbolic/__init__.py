@@ -38,8 +38,8 @@ def law_of(mechanism: Any, data: Any, *, limits: Limits | None = None) -> Extrac
     0.75  1
     0.25  0
     """
-    from dpaudit.symbolic.running.extraction import extract
     from dpaudit.symbolic.law import ExtractedLaw
+    from dpaudit.symbolic.running.extraction import extract
     from dpaudit.symbolic.running.release import mechanism_of, release_of
 
     release, function = release_of(mechanism_of(mechanism))

@@ -32,9 +32,9 @@ from dpaudit.exact import Product
 from dpaudit.exact.divergences import divergence
 from dpaudit.exact.form import Continuous, canonical, form_of
 from dpaudit.exact.laws.mixture import add
-from dpaudit.symbolic.values import forms
-from dpaudit.symbolic.running.extraction import Extraction
 from dpaudit.symbolic.laws.outputs import Coordinate
+from dpaudit.symbolic.running.extraction import Extraction
+from dpaudit.symbolic.values import forms
 
 Interval = tuple[float, float]
 
@@ -44,6 +44,10 @@ DIVERGENCE_ERROR = 1e-11
 
 _LEAST_DELTA = 1e-10
 """A delta that is clear of rounding: what shows an epsilon for densities whose ratios are not searched."""
+
+
+_FEW_BLOCKS = 8
+"""Number of structures of an output up to which the lower end is searched in each with densities that may vanish."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +73,17 @@ def delta(P: Extraction, Q: Extraction, level: float) -> Interval:
 def _one_way(P: Extraction, Q: Extraction) -> Interval:
     low = high = 0.0
     error = P.error + Q.error
-    for terms, others in _skeletons(P, Q):
+    blocks = _skeletons(P, Q)
+    for terms, others in blocks:
         if not terms:
             continue
         if not others:
             low, high = (math.inf if Q.rest == 0.0 else low), math.inf
             continue
-        inner_low, inner_high = _block_epsilon(terms, others)
-        low, high = max(low, inner_low), max(high, inner_high)
+        # The structure of the output is an event itself.
+        whole = math.log(_weight(terms) / _weight(others))
+        inner_low, inner_high = _block_epsilon(terms, others, thorough=len(blocks) <= _FEW_BLOCKS)
+        low, high = max(low, whole, inner_low), max(high, whole, inner_high)
     slack = error + DIVERGENCE_ERROR * (low if math.isfinite(low) else 0.0)
     if P.rest > 0.0:
         high = math.inf
@@ -191,7 +198,7 @@ def _key(coordinate: Coordinate) -> Hashable:
     if isinstance(law, forms.Part):
         form = law.inner
         if form.lattice is None and form.continuous is None:
-            return tuple(sorted(form.atoms.items()))  # type: ignore[type-var]
+            return tuple(sorted(form.atoms.items()))
         return id(law)
     return law  # type: ignore[no-any-return]
 
@@ -205,10 +212,14 @@ def _mixed(group: list[Term], place: int) -> Term:
     return Term(weight, (*group[0].laws[:place], law, *group[0].laws[place + 1 :]))
 
 
-def _block_epsilon(terms: list[Term], others: list[Term]) -> Interval:
+def _weight(terms: list[Term]) -> float:
+    return math.fsum(term.weight for term in terms)
+
+
+def _block_epsilon(terms: list[Term], others: list[Term], *, thorough: bool) -> Interval:
     """Epsilon inside one skeleton, one way."""
     if not _certified(terms, others):
-        return _uncertified(terms, others), math.inf
+        return (_uncertified(terms, others) if thorough else 0.0), math.inf
     if not terms[0].laws:
         ratio = math.log(terms[0].weight / others[0].weight)
         return ratio, ratio
@@ -268,12 +279,16 @@ def _law_epsilon(first: Coordinate, second: Coordinate) -> float:
 def _check_atoms(first: Coordinate, second: Coordinate) -> None:
     """Refuse atoms that differ by rounding only: whether they are one outcome decides between zero and infinity."""
     _check_jumps(first.form().continuous, second.form().continuous)
-    a, b = (np.array([x for x in law.form().atoms if isinstance(x, float | int)], dtype=float) for law in (first, second))
+    a, b = (
+        np.array([x for x in law.form().atoms if isinstance(x, float | int)], dtype=float) for law in (first, second)
+    )
     if a.size and b.size and a.size * b.size < 1 << 20:
         gap = np.abs(a[:, None] - b)
         close = (gap > 0.0) & (gap <= 1e-11 * np.maximum(np.abs(a[:, None]), np.abs(b)))
         if close.any():
-            raise CannotFollow("Two outcomes differ by rounding only, so the law over the reals is not decided by floats")
+            raise CannotFollow(
+                "Two outcomes differ by rounding only, so the law over the reals is not decided by floats"
+            )
 
 
 def _check_jumps(P: Continuous | None, Q: Continuous | None) -> None:
@@ -357,7 +372,7 @@ def _block_delta(terms: list[Term], others: list[Term], level: float) -> Interva
     if not terms[0].laws:
         value = max(0.0, terms[0].weight - math.exp(level) * others[0].weight)
         return value, value
-    if len(terms) == 1 and len(others) == 1 or len(terms[0].laws) == 1:
+    if (len(terms) == 1 and len(others) == 1) or len(terms[0].laws) == 1:
         first, second = (
             (terms[0], others[0]) if len(terms) == 1 and len(others) == 1 else (_mixed(terms, 0), _mixed(others, 0))
         )

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -67,13 +67,13 @@ class ExtractedLaw:
         """Every outcome with its probability, if there are finitely many."""
         found: dict[Any, float] = {}
         for leaf in self.extraction.leaves:
+            skeleton, kinds = cast("tuple[Any, ...]", leaf.skeleton)[:2]
             listed = [form_of(law.law) for law in leaf.coordinates]
             if any(form.lattice or form.continuous for form in listed) or len(found) > 1 << 17:
                 return None
             if any(law.tag is not None for law in leaf.coordinates):
                 return None
             for row in itertools.product(*(form.atoms.items() for form in listed)):
-                skeleton, kinds, _ = leaf.skeleton  # type: ignore[misc]
                 numbers = iter(_number(value, kind) for (value, _), kind in zip(row, kinds, strict=True))
                 outcome = _rebuilt(skeleton, numbers)
                 mass = leaf.weight * math.exp(math.fsum(value for _, value in row))
@@ -123,7 +123,9 @@ def _rebuilt(skeleton: Any, numbers: Any) -> Any:
         return next(numbers)
     kind, inner, *more = skeleton
     if kind == "array":
-        cells = [next(numbers) for _ in range(math.prod(inner))] if not more else [_rebuilt(s, numbers) for s in more[0]]
+        cells = (
+            [next(numbers) for _ in range(math.prod(inner))] if not more else [_rebuilt(s, numbers) for s in more[0]]
+        )
         return _nested(cells, inner)
     if kind == "dict":
         return tuple((_key(key), _rebuilt(value, numbers)) for key, value in inner)

@@ -20,9 +20,9 @@ from dpaudit.exact.law import HasLaw
 from dpaudit.exact.verification import ROUNDING_FLOOR, Verification, _profile_grid
 from dpaudit.exact.verification import verify as verify_declared
 from dpaudit.symbolic import comparison
+from dpaudit.symbolic.law import ExtractedLaw
 from dpaudit.symbolic.running.coverage import Lines
 from dpaudit.symbolic.running.extraction import Extraction, Limits, extract
-from dpaudit.symbolic.law import ExtractedLaw
 from dpaudit.symbolic.running.patches import Reach
 from dpaudit.symbolic.running.release import concrete, mechanism_of, release_of
 
@@ -163,7 +163,14 @@ def verify(
         return verify_declared(mechanism, claim, neighbours, examples=examples, seed=seed, tolerance=tolerance)
     try:
         return verify_code(
-            mechanism, claim, neighbours, examples=examples, seed=seed, tolerance=tolerance, seconds=seconds, limits=limits
+            mechanism,
+            claim,
+            neighbours,
+            examples=examples,
+            seed=seed,
+            tolerance=tolerance,
+            seconds=seconds,
+            limits=limits,
         )
     except CannotFollow:
         if otherwise == "raise":
@@ -245,7 +252,10 @@ def measure_of(claim: Claim, tolerance: float) -> Measure:
             )
         case RenyiDP(order=order, epsilon=allowed):
             return Measure(
-                f"Renyi divergence of order {order:g}", allowed, allowed * slack, lambda P, Q: _renyi(P, Q, [order], [1.0])
+                f"Renyi divergence of order {order:g}",
+                allowed,
+                allowed * slack,
+                lambda P, Q: _renyi(P, Q, [order], [1.0]),
             )
         case ZeroConcentratedDP(rho=allowed):
             return Measure(

@@ -2,7 +2,6 @@
 
 They were written before extraction was run on any of them, and have not been changed to suit it.
 """
-# ruff: noqa: S311, NPY002 - ordinary code uses the global generators
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """Functions made to mislead the extraction: each is followed rightly, or stops it; none gets a wrong law."""
-# ruff: noqa: NPY002, E722 - the functions under test are meant to be bad
+# ruff: noqa: E722 - the functions under test are meant to be bad
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def asks_for_the_type(data, rng):
 
 def swallows_everything(data, rng):
     try:
-        return float("%f" % rng.laplace()) + data
+        return float(str(rng.laplace())) + data
     except:
         return data
 

@@ -18,6 +18,7 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -75,15 +76,13 @@ class Joint:
         return self._node(root, None)
 
     def positive(self, root: int) -> bool:
-        """Return True if the density of a draw is positive wherever its own law is: no child can be ruled out by a value."""
-        return all(
-            math.isinf(self.trace.draws[index].source.support()[0])
-            and math.isinf(self.trace.draws[index].source.support()[1])
-            and self.regions[index] is FULL
-            and len(constraints) == 1
-            for index in self.dependent(root) or ()
-            if index != root
-            for constraints in [self.edges[index].get(root, [None, None])]
+        """Return True if the density of a draw is positive wherever its own law is: no other draw can be ruled out."""
+        component = self.dependent(root) or [root]
+        ends = [self.trace.draws[index].source.support() for index in component if index != root]
+        return (
+            all(math.isinf(low) and math.isinf(high) for low, high in ends)
+            and all(self.regions[index] is FULL for index in component if index != root)
+            and all(len(constraints) == 1 for index in component for constraints in self.edges[index].values())
         )
 
     def _node(self, index: int, parent: int | None) -> Node:
@@ -365,7 +364,7 @@ class Cumulative:
         above = np.concatenate([np.logaddexp.accumulate(masses[::-1])[::-1], [-np.inf]])
         return cls(edges, coefficients, peaks, below, above)
 
-    def _partial(self, panel: Array, left: Array, right: Array) -> Array:
+    def _partial(self, panel: Any, left: Array, right: Array) -> Array:
         """Log of the integral from ``left`` to ``right`` inside one panel."""
         low, high = self.edges[panel], self.edges[panel + 1]
         half = 0.5 * (high - low)

@@ -17,12 +17,12 @@ import numpy as np
 
 from dpaudit._util.values import is_frame, is_series
 from dpaudit.errors import LawError
-from dpaudit.exact.form import Form
+from dpaudit.exact.form import Form, log_total
 from dpaudit.mechanism import Raised
+from dpaudit.symbolic.laws.joint import Joint
 from dpaudit.symbolic.values import forms
 from dpaudit.symbolic.values.arithmetic import merge
 from dpaudit.symbolic.values.arrays import SymbolicArray
-from dpaudit.symbolic.laws.joint import Joint
 from dpaudit.symbolic.values.operations import Affine
 from dpaudit.symbolic.values.paths import Stop
 from dpaudit.symbolic.values.regions import FULL, Region
@@ -47,9 +47,7 @@ def settle(output: Any) -> Any:
             cells[place] = cell.concrete() if type(cell) is Comparison else cell
         return SymbolicArray(cells, output.dtype)
     if isinstance(output, dict):
-        return {
-            (key.concrete() if is_symbol(key) else key): settle(value) for key, value in output.items()
-        }
+        return {(key.concrete() if is_symbol(key) else key): settle(value) for key, value in output.items()}
     if isinstance(output, list | tuple) and type(output) in (list, tuple):
         return type(output)(map(settle, output))
     if isinstance(output, tuple) and hasattr(output, "_fields"):
@@ -149,7 +147,9 @@ def coordinates(numbers: Numbers, joint: Joint) -> list[Coordinate]:
             joint.trace.check(drawn)
             group |= set(joint.dependent(drawn.index) or [drawn.index])
         if group & used:
-            raise Stop("Two numbers of the output depend on the same draw, or on draws that were compared with each other")
+            raise Stop(
+                "Two numbers of the output depend on the same draw, or on draws that were compared with each other"
+            )
         used |= group
         one = _coordinate(number, joint)
         found.append(one if tag is None else dataclasses.replace(one, tag=(tag, one.tag)))
@@ -272,11 +272,11 @@ def _on_grid(operation: Affine, step: float, *, last: bool) -> tuple[Affine, Has
 
 
 def _of_steps(number: Steps, base: Form) -> Coordinate:
-    atoms: dict[float, float] = {}
+    atoms: dict[Hashable, float] = {}
     for region, value in number.cells:
         part = forms.restricted(base, region)
-        mass = forms.log_total(part) if part.atoms or part.lattice or part.continuous else -math.inf
+        mass = log_total(part) if part.atoms or part.lattice or part.continuous else -math.inf
         if mass > -math.inf:
             key = float(value)
             atoms[key] = float(np.logaddexp(atoms.get(key, -math.inf), mass))
-    return Coordinate(forms.Part(Form(atoms)), next(iter(atoms)) if len(atoms) == 1 else None)
+    return Coordinate(forms.Part(Form(atoms)), float(next(iter(atoms))) if len(atoms) == 1 else None)  # type: ignore[arg-type]

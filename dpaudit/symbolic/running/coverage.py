@@ -34,13 +34,13 @@ class Lines:
         finally:
             sys.settrace(None)
 
-    def _trace(self, frame: Any, event: str, argument: Any) -> Any:
+    def _trace(self, frame: Any, _event: str, _argument: Any) -> Any:
         code = frame.f_code
         if not is_user_code(code.co_filename):
             return None
         self.codes[code] = None
 
-        def local(frame: Any, event: str, argument: Any) -> Any:
+        def local(frame: Any, event: str, _argument: Any) -> Any:
             if event == "line":
                 self.seen.add((code.co_filename, frame.f_lineno))
             return local
@@ -67,14 +67,14 @@ def code_of(function: Any) -> types.CodeType | None:
     while True:
         if isinstance(function, functools.partial):
             function = function.func
-        elif hasattr(function, "sample") and not isinstance(function, types.FunctionType) and not hasattr(function, "__wrapped__"):
-            function = function.sample
         elif hasattr(function, "__wrapped__"):
             function = inspect.unwrap(function)
+        elif hasattr(function, "sample") and not isinstance(function, types.FunctionType):
+            function = function.sample
         elif isinstance(function, types.MethodType):
             function = function.__func__
         elif isinstance(function, types.FunctionType):
             return function.__code__
         else:
-            call = getattr(type(function), "__call__", None)
+            call = vars(type(function)).get("__call__")
             return call.__code__ if isinstance(call, types.FunctionType) else None

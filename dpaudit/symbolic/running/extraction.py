@@ -25,15 +25,15 @@ import numpy as np
 from dpaudit._util.validation import shorten
 from dpaudit.errors import CannotFollow, MechanismError
 from dpaudit.mechanism import Raised
-from dpaudit.symbolic.running.coverage import Lines
-from dpaudit.symbolic.running.generator import Replay, Replaying, SymbolicGenerator, evaluated, used_otherwise
 from dpaudit.symbolic.laws.joint import Joint
 from dpaudit.symbolic.laws.outputs import Coordinate, coordinates, kind_of, merged_sums, read, settle
+from dpaudit.symbolic.running.coverage import Lines
+from dpaudit.symbolic.running.generator import Replay, Replaying, SymbolicGenerator, evaluated, used_otherwise
 from dpaudit.symbolic.running.patches import Reach, symbolic_functions, symbolic_randomness
+from dpaudit.symbolic.running.state import Surroundings
 from dpaudit.symbolic.values.paths import Cut, Fork, Stop, Trace, active, is_user_code, running
 from dpaudit.symbolic.values.regions import Region
 from dpaudit.symbolic.values.sources import ROUNDING
-from dpaudit.symbolic.running.state import Surroundings
 from dpaudit.symbolic.values.symbols import Steps, is_symbol
 
 Release = Callable[[Any, np.random.Generator], Any]
@@ -180,7 +180,9 @@ class _Explorer:
         total = math.fsum(leaf.weight for leaf in leaves)
         allowed = 1e-9 + sum(leaf.weight * leaf.error for leaf in leaves)
         if not (1.0 - rest - allowed <= total <= 1.0 + allowed):
-            raise Stop(f"The probabilities of the paths sum to {total!r}; this is a defect of the extraction, please report it")
+            raise Stop(
+                f"The probabilities of the paths sum to {total!r}; this is a defect of the extraction, please report it"
+            )
         return Extraction(tuple(leaves), min(1.0, rest), frozenset())
 
     # One run.
@@ -201,7 +203,7 @@ class _Explorer:
 
     def _call(self, trace: Trace | None) -> Any:
         data = copy.deepcopy(self.data)
-        context = self.lines.recording() if self.lines is not None and trace is not None else _nothing()
+        context = self.lines.recording() if self.lines is not None and trace is not None else _Nothing()
         try:
             with context:
                 output = self.release(data, SymbolicGenerator())
@@ -214,7 +216,9 @@ class _Explorer:
         except Exception as error:
             raised = Raised.from_exception(error)
             if _made_by_us(error):
-                raise Stop(f"The function ends in {raised} where a random number is used", _user_place(error)) from error
+                raise Stop(
+                    f"The function ends in {raised} where a random number is used", _user_place(error)
+                ) from error
             if trace is not None:
                 trace.error = error
             output = raised
@@ -278,7 +282,8 @@ class _Explorer:
         place = None if error is None else _user_place(error)
         reason = "" if error is None else f" With symbols it raises {type(error).__name__}: {error}."
         return Stop(
-            f"With plain numbers the function does not do what it does with symbols: {how} ({shorten(shown)}).{reason}", place
+            f"With plain numbers the function does not do what it does with symbols: {how} ({shorten(shown)}).{reason}",
+            place,
         )
 
 
@@ -318,7 +323,7 @@ _FOLDER = Path(__file__).parents[1]
 _OURS = {str(path) for path in (*(_FOLDER / "values").glob("*.py"), _FOLDER / "running" / "patches.py")}
 
 
-class _nothing:
+class _Nothing:
     def __enter__(self) -> None:
         return None
 
@@ -436,12 +441,10 @@ def _inside_sum(
     unit = math.sqrt(math.fsum(f * f for f in factors.values())) if normal else abs(float(key[0][1]))
     for size in (256, 65536):
         samples = {index: trace.draws[index].source.sample(joint.regions[index], size, rng) for index in group}
-        value = sum(factors[index] * samples[index] for index in group) / unit
+        value = np.sum([factors[index] * samples[index] for index in group], axis=0) / unit
         region = joint.regions[derived]
         good = [k for k, x in enumerate(value.tolist()) if x in region]
         if good:
             k = good[0]
             return {**{index: float(sample[k]) for index, sample in samples.items()}, derived: float(value[k])}
     raise Stop("No values were found that follow an unlikely path")
-
-

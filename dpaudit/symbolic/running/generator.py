@@ -112,7 +112,7 @@ def index_among(shares: Sequence[Fraction], name: str) -> Steps:
     return Steps(drawn, tuple((Region.point(x), int(x)) for x, _ in source.shares or ()))
 
 
-def pick(items: Sequence[Any], shares: Sequence[Fraction] | None, name: str) -> Any:
+def pick(items: Any, shares: Sequence[Fraction] | None, name: str) -> Any:
     """One of several items: a symbol if they are numbers, otherwise settled at once."""
     index = index_among(shares or [Fraction(1, len(items))] * len(items), name)
     if all(isinstance(item, int | float | np.number | np.bool_) and not is_symbol(item) for item in items):
@@ -127,7 +127,7 @@ def order(count: int, length: int, name: str) -> list[int]:
     left = list(range(count))
     chosen = []
     for _ in range(length):
-        k = pick(left, None, name) if len(left) > 1 else left[0]
+        k: Any = pick(left, None, name) if len(left) > 1 else left[0]
         k = k.concrete() if is_symbol(k) else k
         left.remove(k)
         chosen.append(k)
@@ -214,7 +214,7 @@ def numpy_draw(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any
     grids = {key: np.broadcast_to(cells_of(given[key]), shape) for key in parameters}
     cells = np.empty(shape, dtype=object)
     for place in np.ndindex(shape):
-        values = {**defaults, **{key: grid[place] for key, grid in grids.items()}}
+        values: dict[str, Any] = {**defaults, **{key: grid[place] for key, grid in grids.items()}}
         cells[place] = whole(values["low"], values["high"]) if name == "integers" else _cell(name, values)
     if out is not None:
         out[...] = SymbolicArray(cells, np.float64)
@@ -245,8 +245,10 @@ def _stand_in(value: Any) -> Any:
     return getattr(value, "symbolic_dtype", value)
 
 
-def numpy_choice(a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True) -> Any:
-    """numpy's ``choice``."""
+def numpy_choice(
+    a: Any, size: Any = None, replace: bool = True, p: Any = None, axis: int = 0, shuffle: bool = True
+) -> Any:
+    """Return what numpy's ``choice`` does."""
     if has_symbols(a) or (p is not None and has_symbols(p)):
         raise stop("rng.choice among random numbers, or with random probabilities, is not followed")
     reference = np.random.Generator(np.random.PCG64(0)).choice(a, size, replace, p, axis, shuffle)
@@ -275,7 +277,9 @@ def numpy_choice(a: Any, size: Any = None, replace: bool = True, p: Any = None, 
 
 
 def numpy_permutation(x: Any, axis: int = 0) -> Any:
-    """numpy's ``permutation``."""
+    """Return what numpy's ``permutation`` does."""
+    if axis != 0:
+        raise stop("rng.permutation along another axis is not followed")
     if isinstance(x, int | np.integer):
         return np.array(order(int(x), int(x), "permutation"))
     cells = x if type(x) is SymbolicArray else np.asarray(x)
@@ -321,6 +325,8 @@ _UNUSED = np.random.PCG64(0).state
 
 def _shuffle(x: Any, axis: int = 0) -> None:
     """Shuffle a list or array in place."""
+    if axis != 0:
+        raise stop("rng.shuffle along another axis is not followed")
     places = recorded("shuffle", lambda: order(len(x), len(x), "shuffle"))
     items = [x[k] for k in places]
     for k, item in enumerate(items):
@@ -431,8 +437,10 @@ class LegacyDraws:
 
     random = ranf = random_sample
 
-    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = int) -> Any:
+    def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = None) -> Any:
         """numpy.random.randint."""
+        if dtype is not None and np.dtype(dtype).itemsize < 8:
+            raise stop("numpy.random.randint with a dtype is not followed")
         return self._generator.integers(low, high, size)
 
     def random_integers(self, low: int, high: int | None = None, size: Any = None) -> Any:
@@ -459,4 +467,3 @@ def evaluated(value: Any, values: dict[int, float], kind: Any = None) -> Any:
     if isinstance(value, list):
         return [evaluated(item, values) for item in value]
     return value.at(values) if is_symbol(value) else value
-

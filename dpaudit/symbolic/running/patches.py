@@ -28,17 +28,36 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.symbolic.running.generator import LegacyDraws, PythonDraws, SymbolicGenerator
 from dpaudit.symbolic.values import arithmetic
 from dpaudit.symbolic.values.array_functions import asarray_of
 from dpaudit.symbolic.values.arrays import SymbolicArray, has_symbols
-from dpaudit.symbolic.running.generator import LegacyDraws, PythonDraws, SymbolicGenerator
 from dpaudit.symbolic.values.paths import is_user_code, stop
 from dpaudit.symbolic.values.symbols import is_symbol
 
-_RANDOM = (
-    "random uniform gauss normalvariate expovariate randrange randint getrandbits choice choices shuffle sample betavariate "
-    "gammavariate lognormvariate paretovariate triangular vonmisesvariate weibullvariate randbytes seed"
-).split()
+_RANDOM = [
+    "random",
+    "uniform",
+    "gauss",
+    "normalvariate",
+    "expovariate",
+    "randrange",
+    "randint",
+    "getrandbits",
+    "choice",
+    "choices",
+    "shuffle",
+    "sample",
+    "betavariate",
+    "gammavariate",
+    "lognormvariate",
+    "paretovariate",
+    "triangular",
+    "vonmisesvariate",
+    "weibullvariate",
+    "randbytes",
+    "seed",
+]
 _LEGACY = [name for name in dir(np.random.RandomState) if not name.startswith("_") and hasattr(np.random, name)]
 _CLOCKS = (
     "time",
@@ -103,7 +122,9 @@ def _all_generators() -> list[Any]:
 
 def _generators_within(roots: list[Any]) -> list[Any]:
     """Generators inside containers and objects, also those that the garbage collector was asked to ignore."""
-    found, seen, waiting = [], set(), list(roots)
+    found: list[Any] = []
+    seen: set[int] = set()
+    waiting = list(roots)
     while waiting and len(seen) < _MOST_VISITED:
         item = waiting.pop()
         if id(item) in seen or isinstance(item, types.ModuleType | type | types.FunctionType | types.CodeType):
@@ -181,27 +202,36 @@ def symbolic_randomness(reach: Reach) -> Iterator[None]:
         replace(np.random, "default_rng", _unless_seeded(np.random.default_rng, SymbolicGenerator()))
         replace(np.random, "RandomState", _unless_seeded(np.random.RandomState, legacy))
         for name in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64", "SeedSequence"):
-            replace(np.random, name, _unless_seeded(getattr(np.random, name), _refused(f"numpy.random.{name} without a seed")))
+            replace(
+                np.random,
+                name,
+                _unless_seeded(getattr(np.random, name), _refused(f"numpy.random.{name} without a seed")),
+            )
         for name in _CLOCKS:
             replace(time, name, _not_from_user(getattr(time, name), f"time.{name}"))
-        for function in reach.functions:
-            defaults = function.__defaults__ or ()
-            swaps = [_generator_for(value, python, legacy) for value in defaults]
-            if any(swap is not None for swap in swaps):
-                new = tuple(value if swap is None else swap for value, swap in zip(defaults, swaps, strict=True))
-                undo.attribute(function, "__defaults__", new)
-        for namespace in reach.namespaces:
-            for name, value in list(namespace.items()):
-                swapped = known.get(id(value), _generator_for(value, python, legacy))
-                if swapped is not None and not name.startswith("__"):
-                    undo.item(namespace, name, swapped)
-        for cell in reach.cells:
-            swapped = known.get(id(cell.cell_contents), _generator_for(cell.cell_contents, python, legacy))
-            if swapped is not None:
-                undo.cell(cell, swapped)
+        _swap_held(reach, undo, lambda value: known.get(id(value), _generator_for(value, python, legacy)))
         yield
     finally:
         undo.all()
+
+
+def _swap_held(reach: Reach, undo: _Undo, swapped: Callable[[Any], Any]) -> None:
+    """Replace generators and their functions in default arguments, global names, attributes and closures."""
+    for function in reach.functions:
+        defaults = function.__defaults__ or ()
+        swaps = [swapped(value) for value in defaults]
+        if any(swap is not None for swap in swaps):
+            new = tuple(value if swap is None else swap for value, swap in zip(defaults, swaps, strict=True))
+            undo.attribute(function, "__defaults__", new)
+    for namespace in reach.namespaces:
+        for name, value in list(namespace.items()):
+            swap = swapped(value)
+            if swap is not None and not name.startswith("__"):
+                undo.item(namespace, name, swap)
+    for cell in reach.cells:
+        swap = swapped(cell.cell_contents)
+        if swap is not None:
+            undo.cell(cell, swap)
 
 
 @contextlib.contextmanager
@@ -242,15 +272,16 @@ def _namespaces(function: Any) -> list[dict[str, Any]]:
             continue
         seen.add(id(value))
         value = inspect.unwrap(value) if callable(value) and not isinstance(value, type) else value
-        for part in _parts(value):
-            waiting.append((part, depth + 1))
+        waiting.extend((part, depth + 1) for part in _parts(value))
         namespace = _namespace(value)
         if namespace is None or id(namespace) in found:
             continue
         found[id(namespace)] = namespace
-        for other in list(namespace.values()):
-            if isinstance(other, types.ModuleType | types.FunctionType | type) or _own_attributes(other) is not None:
-                waiting.append((other, depth + 1))
+        waiting.extend(
+            (other, depth + 1)
+            for other in namespace.values()
+            if isinstance(other, types.ModuleType | types.FunctionType | type) or _own_attributes(other) is not None
+        )
     return list(found.values())
 
 
@@ -302,10 +333,9 @@ def _own_attributes(value: Any) -> dict[str, Any] | None:
 
 def _filled(cell: Any) -> bool:
     try:
-        cell.cell_contents
+        return cell.cell_contents is not cell
     except ValueError:
         return False
-    return True
 
 
 def _cells(function: Any) -> list[Any]:
@@ -352,7 +382,7 @@ def _function_of(owner: Any, name: str) -> Callable[..., Any]:
 
 
 def _refused(name: str) -> Callable[..., Any]:
-    def function(*args: Any, **options: Any) -> Any:
+    def function(*_args: Any, **_options: Any) -> Any:
         raise stop(f"{name} is not followed")
 
     return function
@@ -368,20 +398,24 @@ def _unless_seeded(real: Any, symbolic: Any) -> Any:
             return symbolic() if isinstance(symbolic, types.FunctionType) else symbolic
         return real(seed, *args, **options)
 
-    return make if not isinstance(real, type) else _ClassLike(real.__name__, (), {"real": real, "make": staticmethod(make)})
+    return (
+        make
+        if not isinstance(real, type)
+        else _ClassLike(real.__name__, (), {"real": real, "make": staticmethod(make)})
+    )
 
 
 class _ClassLike(type):
     """Metaclass of stand-ins for classes of generators: calls go to ``make``, everything else to the real class."""
 
     def __call__(cls, *args: Any, **options: Any) -> Any:
-        return cls.make(*args, **options)  # type: ignore[attr-defined]
+        return cls.make(*args, **options)
 
     def __instancecheck__(cls, value: Any) -> bool:
-        return isinstance(value, cls.real)  # type: ignore[attr-defined]
+        return isinstance(value, cls.real)
 
     def __subclasscheck__(cls, kind: Any) -> bool:
-        return issubclass(kind, cls.real)  # type: ignore[attr-defined]
+        return issubclass(kind, cls.real)
 
     def __getattr__(cls, name: str) -> Any:
         return getattr(type.__getattribute__(cls, "real"), name)
@@ -432,7 +466,9 @@ def _maker(plain: Callable[..., Any]) -> Callable[..., Any]:
             fill = args[1] if len(args) > 1 else options.get("fill_value", 0)
             if plain.__name__ == "full" and is_symbol(fill):
                 dtype = options.get("dtype", args[2] if len(args) > 2 else None)
-                made = SymbolicArray(np.ndarray(args[0] if args else options["shape"], dtype=object), dtype or fill.dtype)
+                made = SymbolicArray(
+                    np.ndarray(args[0] if args else options["shape"], dtype=object), dtype or fill.dtype
+                )
                 made[...] = fill
                 return made
             return plain(*args, **options)
@@ -459,7 +495,7 @@ def _converter(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _extreme(plain: Callable[..., Any]) -> Callable[..., Any]:
-    """min or max: of one symbol and numbers a clipped symbol; of several symbols, one choice of the run."""
+    """Return min or max: of one symbol and numbers a clipped symbol; of several symbols, one choice of the run."""
 
     def function(*args: Any, **options: Any) -> Any:
         values = list(args) if len(args) > 1 else list(args[0])
@@ -471,7 +507,9 @@ def _extreme(plain: Callable[..., Any]) -> Callable[..., Any]:
         if key is None and symbols == 1:
             symbol = next(value for value in values if is_symbol(value))
             bound = plain(value for value in values if not is_symbol(value)) if len(values) > 1 else None
-            return symbol if bound is None else arithmetic.binary("maximum" if plain is max else "minimum", symbol, bound)
+            return (
+                symbol if bound is None else arithmetic.binary("maximum" if plain is max else "minimum", symbol, bound)
+            )
         return values[arithmetic.largest(keys, smallest=plain is min)]
 
     return function

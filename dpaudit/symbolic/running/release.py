@@ -17,7 +17,7 @@ def mechanism_of(source: Any) -> Any:
     >>> mechanism_of(lambda data, rng: 0)
     PerRelease(function=<function <lambda> at ...>)
     """
-    if isinstance(source, str) or isinstance(source, type) or not callable(source) or hasattr(source, "sample"):
+    if isinstance(source, str | type) or not callable(source) or hasattr(source, "sample"):
         return as_mechanism(source)
     required = _required(source)
     if required == 2:
@@ -41,7 +41,7 @@ def release_of(mechanism: Any) -> tuple[Release, Any]:
         case Named():
             return release_of(mechanism.resolve())
         case Plain(function=function):
-            return lambda data, rng: function(data), function
+            return lambda data, _rng: function(data), function
         case PerRelease(function=function):
             return lambda data, rng: function(data, rng), function
         case Batched(function=function):

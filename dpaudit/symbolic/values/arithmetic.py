@@ -132,18 +132,13 @@ def binary(name: str, a: Any, b: Any) -> Any:
         return _compare(name, a, b)
     if name in ("add", "subtract", "multiply", "true_divide", "divide"):
         return _arithmetic(name, a, b)
-    if name == "power" and constant(b) and b in (1, 2):
-        return a if b == 1 else unary("square", a)
-    if name in ("floor_divide", "remainder") and constant(b) and b > 0:
-        quotient = unary("floor", binary("true_divide", a, b))
-        if name == "floor_divide":
-            return quotient
-        known = as_finite(a)
-        if known is not None:
-            return _steps(name, plain, known, b)
     finite_a, finite_b = (as_finite(x) if is_symbol(x) else x for x in (a, b))
     if finite_a is not None and finite_b is not None:
         return _steps(name, plain, finite_a, finite_b)
+    if name == "power" and constant(b) and b in (1, 2):
+        return a if b == 1 else unary("square", a)
+    if name == "floor_divide" and constant(b) and b > 0:
+        return unary("floor", binary("true_divide", a, b))
     raise stop(f"{name} of random numbers is not followed")
 
 
@@ -227,8 +222,7 @@ def _arithmetic(name: str, a: Any, b: Any) -> Any:
 
 
 def straightened(value: Any) -> Any:
-    """Decide where a clipped or absolute value lies, after which it is a linear function or a constant; None if it is
-    neither even then."""
+    """Decide where a clipped or absolute value lies, which makes it linear or constant; None if it is neither even then."""
     if type(value) is not Image:
         return value
     current: Any = of_draw(value.drawn)
@@ -323,10 +317,10 @@ def _compare_images(name: str, a: Any, b: Any) -> Any:
     """Compare two functions of the same draw, if one of them minus the other is monotone: here, if both are one chain."""
     if type(a) is Image and type(b) is Image and a.drawn is b.drawn and a.chain == b.chain:
         return PLAIN_BINARY[name](0, 0)
-    if type(a) is Image and type(b) is Image and a.drawn is not b.drawn and a.chain == b.chain:
+    same = type(a) is Image and type(b) is Image and a.chain == b.chain
+    if same and all(_strictly_increasing(operation) for operation in a.chain):
         # The same increasing function on both sides: compare what it was applied to.
-        if all(_strictly_increasing(operation) for operation in a.chain):
-            return _compare(name, of_draw(a.drawn), of_draw(b.drawn))
+        return _compare(name, of_draw(a.drawn), of_draw(b.drawn))
     first, second = straightened(a), straightened(b)
     if first is None or second is None:
         raise stop("A comparison of rounded or transformed random numbers with each other is not followed")
@@ -437,16 +431,8 @@ def unary(name: str, value: Any) -> Any:
         return PLAIN_UNARY[name](value)
     if type(value) is Steps:
         return value.mapped(PLAIN_UNARY[name])
-    if name in ("positive", "conjugate"):
-        return value
-    if name == "negative":
-        return binary("multiply", value, -1)
-    if name == "logical_not":
-        return not truth(value)
-    if name in ("isnan", "isinf"):
-        return False
-    if name == "isfinite":
-        return True
+    if name in _OF_A_NUMBER:
+        return _OF_A_NUMBER[name](value)
     known = as_finite(value)
     if known is not None:
         return known.mapped(PLAIN_UNARY[name])
@@ -465,6 +451,18 @@ def unary(name: str, value: Any) -> Any:
     if name in _INCREASING:
         return _increasing(_INCREASING[name], value)
     raise stop(f"{name} of a random number is not followed")
+
+
+_OF_A_NUMBER: dict[str, Callable[[Any], Any]] = {
+    # every draw is a finite number
+    "positive": lambda value: value,
+    "conjugate": lambda value: value,
+    "negative": lambda value: binary("multiply", value, -1),
+    "logical_not": lambda value: not truth(value),
+    "isnan": lambda _: False,
+    "isinf": lambda _: False,
+    "isfinite": lambda _: True,
+}
 
 
 def _sign(value: Any) -> Any:
@@ -503,7 +501,7 @@ def _rounded(name: str, value: Any, step: Fraction = Fraction(1)) -> Any:
             return image.then(operations.Floor(), integer=True)
         case "ceil":
             negative = image.then(operations.NEGATION).then(operations.Floor(), integer=True)
-            return negative.then(operations.NEGATION, integer=True)  # type: ignore[attr-defined]
+            return negative.then(operations.NEGATION, integer=True)
         case "trunc":
             return image.then(operations.Truncate(), integer=True)
     return image.then(operations.Round(step), integer=step.denominator == 1)
@@ -595,9 +593,9 @@ def _operator(name: str, *, swapped: bool = False) -> Any:
 
         if isinstance(other, np.ndarray) or type(other) is SymbolicArray:
             return elementwise(name, other, self) if swapped else elementwise(name, self, other)
-        if other is None or (isinstance(other, str | bytes | list | tuple | dict) and not is_symbol(other)):
-            if type(self) is not Steps:
-                return (name == "not_equal") if name in ("equal", "not_equal") else NotImplemented
+        foreign = other is None or (isinstance(other, str | bytes | list | tuple | dict) and not is_symbol(other))
+        if foreign and type(self) is not Steps:
+            return (name == "not_equal") if name in ("equal", "not_equal") else NotImplemented
         return binary(name, other, self) if swapped else binary(name, self, other)
 
     return method

@@ -21,6 +21,7 @@ from dpaudit.symbolic.values.arrays import (
     elementwise,
     has_symbols,
     kind_of_cell,
+    order_of,
     settled,
     typed,
     wrapped,
@@ -74,7 +75,9 @@ def _total(values: list[Any]) -> Any:
     for value in values:
         if type(value) is Comparison:
             value = value.concrete()
-        total = total + value if not is_symbol(total) and not is_symbol(value) else arithmetic.binary("add", total, value)
+        total = (
+            total + value if not is_symbol(total) and not is_symbol(value) else arithmetic.binary("add", total, value)
+        )
     return total
 
 
@@ -192,6 +195,10 @@ def clip_of(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **opt
     return result if result.ndim else cells.item()
 
 
+def _either(yes: Any, no: Any, condition: Any) -> Any:
+    return yes if condition else no
+
+
 def where_of(condition: Any, *choices: Any) -> Any:
     """Return ``numpy.where``: a choice between two constants stays one symbol; any other settles the condition."""
     if not choices:
@@ -201,7 +208,7 @@ def where_of(condition: Any, *choices: Any) -> Any:
     for place in np.ndindex(cells.shape):
         test, yes, no = [_at(grid, place) for grid in grids]
         if type(test) is Steps and not is_symbol(yes) and not is_symbol(no):
-            cells[place] = test.mapped(lambda value, yes=yes, no=no: yes if value else no)
+            cells[place] = test.mapped(functools.partial(_either, yes, no))
         else:
             cells[place] = yes if bool(test) else no
     result = SymbolicArray(cells, np.result_type(*(kind_of_cell(choice) for choice in choices)))
@@ -222,7 +229,9 @@ def count_nonzero_of(a: Any, axis: Any = None) -> Any:
     """Return ``numpy.count_nonzero`` of truth values, without settling them."""
     if axis is not None:
         raise stop("numpy.count_nonzero along an axis is not followed")
-    return _total([arithmetic.binary("not_equal", cell, 0) if is_symbol(cell) else bool(cell) for cell in cells_of(a).flat])
+    return _total(
+        [arithmetic.binary("not_equal", cell, 0) if is_symbol(cell) else bool(cell) for cell in cells_of(a).flat]
+    )
 
 
 def searchsorted_of(a: Any, v: Any, side: str = "left", sorter: Any = None) -> Any:

@@ -8,7 +8,6 @@ not known here gets a plain array if no cell is a symbol, and stops the extracti
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -37,7 +36,7 @@ class SymbolicArray:
         self.cells = cells
         self.dtype = np.dtype(dtype)
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return np.ndarray
 
@@ -178,7 +177,7 @@ class SymbolicArray:
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         return apply_ufunc(ufunc, method, inputs, options)
 
-    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:  # noqa: ARG002 - protocol
+    def __array_function__(self, function: Any, types: Any, args: Any, options: Any) -> Any:
         from dpaudit.symbolic.values.array_functions import apply_function
 
         return apply_function(function, args, options)
@@ -216,6 +215,7 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[
 
 
 def written(result: Any, out: Any, name: str) -> Any:
+    """Write a result into the array that was given for it, and return that array."""
     if type(out) is not SymbolicArray:
         if type(result) is SymbolicArray or is_symbol(result):
             raise stop(f"numpy.{name} writes random numbers into an array that was made elsewhere")
@@ -259,13 +259,16 @@ def _result_type(name: str, inputs: tuple[Any, ...]) -> Any:
 
 
 def kind_of_cell(value: Any) -> Any:
+    """The type that numpy would give a number, symbol or array."""
     if isinstance(value, np.ndarray | np.generic) and not is_symbol(value):
         return value.dtype
     if type(value) is Comparison:
         return np.dtype(bool)
     if is_symbol(value):
         kind = value.__class__
-        return np.dtype(kind) if kind in (bool, int, float, np.bool_) else np.dtype(np.int64 if value.integer else float)
+        return (
+            np.dtype(kind) if kind in (bool, int, float, np.bool_) else np.dtype(np.int64 if value.integer else float)
+        )
     return np.asarray(value).dtype
 
 
@@ -313,6 +316,7 @@ def typed(cell: Any, dtype: Any) -> Any:
 
 
 def dtype_of(dtype: Any) -> Any:
+    """A type as numpy's; ``float`` and ``int`` may be the stand-ins of the user's modules."""
     dtype = getattr(dtype, "symbolic_dtype", dtype)
     return np.dtype(dtype)
 
@@ -339,6 +343,7 @@ def _cast(cell: Any, dtype: Any) -> Any:
 
 
 def settled(key: Any) -> Any:
+    """An index without symbols: those in it choose a value."""
     if isinstance(key, tuple):
         return tuple(map(settled, key))
     if type(key) is SymbolicArray:
@@ -414,7 +419,7 @@ def _install() -> None:
     unary = {"neg": "negative", "pos": "positive", "abs": "absolute", "invert": "invert"}
     for name, method in unary.items():
         setattr(SymbolicArray, f"__{name}__", lambda self, method=method: elementwise(method, self))
-    SymbolicArray.__matmul__ = _matmul  # type: ignore[attr-defined]
+    SymbolicArray.__matmul__ = _matmul  # type: ignore[operator]
     SymbolicArray.__rmatmul__ = lambda self, other: _matmul(other, self)  # type: ignore[attr-defined]
     # Scalars reach numpy's functions the same way.
     Symbol.__array_ufunc__ = SymbolicArray.__array_ufunc__  # type: ignore[attr-defined]

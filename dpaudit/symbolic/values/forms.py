@@ -150,7 +150,7 @@ def floored(form: Form) -> Form:
         raise LawError("Only densities and atoms can be rounded down.")
     whole: dict[Any, float] = {}
     for value, mass in form.atoms.items():
-        key = float(math.floor(value))  # type: ignore[arg-type]
+        key = float(math.floor(value))  # type: ignore[call-overload]
         whole[key] = float(np.logaddexp(whole.get(key, -math.inf), mass))
     atoms = Form(whole)
     if form.continuous is None:
@@ -187,4 +187,3 @@ def mass(form: Form) -> float:
     """Total mass of a form."""
     total = log_total(form)
     return math.exp(total) if total > -math.inf else 0.0
-

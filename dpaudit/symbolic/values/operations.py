@@ -37,12 +37,15 @@ class Affine:
     shift: Fraction
 
     def value(self, x: float) -> float:
+        """The function at one number."""
         return float(self.factor) * x + float(self.shift)
 
     def preimage(self, region: Region) -> Region:
+        """The numbers whose value lies in a region."""
         return region.affine(1 / self.factor, -self.shift / self.factor)
 
     def image(self, form: Form) -> Form:
+        """The law of the function of a draw from a law."""
         return forms.affine(form, float(self.factor), float(self.shift))
 
 
@@ -56,9 +59,11 @@ class Round:
     step: Fraction
 
     def value(self, x: float) -> float:
+        """The function at one number."""
         return float(np.round(x / float(self.step)) * float(self.step))
 
     def preimage(self, region: Region) -> Region:
+        """The numbers whose value lies in a region."""
         half = Fraction(1, 2)
         return Region.of(
             (
@@ -69,6 +74,7 @@ class Round:
         )
 
     def image(self, form: Form) -> Form:
+        """The law of the function of a draw from a law."""
         return forms.rounded(form, float(self.step))
 
 
@@ -77,12 +83,17 @@ class Floor:
     """The largest whole number that is not above ``x``."""
 
     def value(self, x: float) -> float:
+        """The function at one number."""
         return float(math.floor(x))
 
     def preimage(self, region: Region) -> Region:
-        return Region.of(((first, 0), (last + 1.0, 0 if math.isfinite(last) else 1)) for first, last in region.whole_numbers())
+        """The numbers whose value lies in a region."""
+        return Region.of(
+            ((first, 0), (last + 1.0, 0 if math.isfinite(last) else 1)) for first, last in region.whole_numbers()
+        )
 
     def image(self, form: Form) -> Form:
+        """The law of the function of a draw from a law."""
         return forms.floored(form)
 
 
@@ -91,15 +102,18 @@ class Truncate:
     """``x`` without its fraction, as ``int`` does."""
 
     def value(self, x: float) -> float:
+        """The function at one number."""
         return float(math.trunc(x))
 
     def preimage(self, region: Region) -> Region:
+        """The numbers whose value lies in a region."""
         upper = Floor().preimage(region.meet(Region.above(0.0, closed=True))).meet(Region.above(0.0, closed=True))
         mirrored = region.affine(-1.0, 0.0).meet(Region.above(0.0, closed=True))
         lower = Floor().preimage(mirrored).meet(Region.above(0.0, closed=True)).affine(-1.0, 0.0)
         return upper.join(lower)
 
     def image(self, form: Form) -> Form:
+        """The law of the function of a draw from a law."""
         return forms.truncated_towards_zero(form)
 
 
@@ -111,9 +125,11 @@ class Clip:
     high: Real
 
     def value(self, x: float) -> float:
+        """The function at one number."""
         return min(max(x, float(self.low)), float(self.high))
 
     def preimage(self, region: Region) -> Region:
+        """The numbers whose value lies in a region."""
         inside = region.meet(Region.above(self.low).meet(Region.below(self.high)))
         if not is_infinite(self.low) and self.low in region:
             inside = inside.join(Region.below(self.low, closed=True))
@@ -122,6 +138,7 @@ class Clip:
         return inside
 
     def image(self, form: Form) -> Form:
+        """The law of the function of a draw from a law."""
         return forms.clipped(form, float(self.low), float(self.high))
 
 
@@ -130,13 +147,16 @@ class Absolute:
     """``|x|``."""
 
     def value(self, x: float) -> float:
+        """The function at one number."""
         return abs(x)
 
     def preimage(self, region: Region) -> Region:
+        """The numbers whose value lies in a region."""
         upper = region.meet(Region.above(0.0, closed=True))
         return upper.join(upper.affine(-1.0, 0.0))
 
     def image(self, form: Form) -> Form:
+        """The law of the function of a draw from a law."""
         return forms.absolute(form)
 
 
@@ -155,10 +175,12 @@ class Increasing:
     target: tuple[float, float]
 
     def value(self, x: float) -> float:
+        """The function at one number."""
         with np.errstate(divide="ignore"):
             return float(self.function(x))
 
     def preimage(self, region: Region) -> Region:
+        """The numbers whose value lies in a region."""
         inside = region.meet(Region.above(self.target[0], closed=True).meet(Region.below(self.target[1], closed=True)))
         with np.errstate(divide="ignore", over="ignore"):
             return Region.of(
@@ -167,6 +189,7 @@ class Increasing:
             )
 
     def image(self, form: Form) -> Form:
+        """The law of the function of a draw from a law."""
         with np.errstate(divide="ignore", over="ignore"):
             atoms = Form({float(self.function(x)): mass for x, mass in form.atoms.items()})
         return atoms if form.continuous is None else add([atoms, Form(continuous=self._density(form.continuous))])
@@ -174,7 +197,7 @@ class Increasing:
     def _density(self, part: Continuous) -> Continuous:
         def log_density(y: Array, side: int) -> Array:
             with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
-                return part.log_density(self.inverse(y), side) + self.log_slope(y)
+                return np.asarray(part.log_density(self.inverse(y), side) + self.log_slope(y))
 
         def log_mass(low: Array, high: Array) -> Array:
             with np.errstate(over="ignore", divide="ignore"):

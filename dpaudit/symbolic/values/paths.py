@@ -212,7 +212,6 @@ class Trace:
         self.constraints.extend(constraint for constraint in options[chosen] if constraint not in known)
         return chosen
 
-
     def _choose(self, signature: Any, log_bounds: Sequence[float]) -> int:
         if len(log_bounds) == 1:
             return 0

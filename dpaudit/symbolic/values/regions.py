@@ -67,9 +67,7 @@ class Region:
         """The intersection of two regions."""
         if self is FULL or other is FULL:
             return other if self is FULL else self
-        return Region.of(
-            (max(low, low2), min(high, high2)) for low, high in self.parts for low2, high2 in other.parts
-        )
+        return Region.of((max(low, low2), min(high, high2)) for low, high in self.parts for low2, high2 in other.parts)
 
     def join(self, other: Region) -> Region:
         """The union of two regions."""
@@ -100,7 +98,11 @@ class Region:
         """The first and last whole number of each part that has one; infinite where it is unbounded."""
         ranges = []
         for low, high in self.parts:
-            first = float(low[0]) if is_infinite(low[0]) else math.ceil(low[0]) + int(low[1] == 1 and low[0] == math.ceil(low[0]))
+            first = (
+                float(low[0])
+                if is_infinite(low[0])
+                else math.ceil(low[0]) + int(low[1] == 1 and low[0] == math.ceil(low[0]))
+            )
             last = (
                 float(high[0])
                 if is_infinite(high[0])
@@ -115,7 +117,7 @@ class Region:
 
     def __repr__(self) -> str:
         shown = [
-            f"{'(' if low[1] or low == LEFT else '['}{float(low[0])!r}, {float(high[0])!r}{']' if high[1] and high != RIGHT else ')'}"
+            f"{'[(('[low[1] + (low == LEFT)]}{float(low[0])!r}, {float(high[0])!r}{')]'[high[1] and high != RIGHT]}"
             for low, high in self.parts
         ]
         return f"Region({' | '.join(shown) or 'empty'})"

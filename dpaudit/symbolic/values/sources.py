@@ -97,7 +97,6 @@ class Source:
 
         return sample_form(restricted(self.form, region), size, rng)
 
-
     def _by_quantile(self, region: Region, size: int, rng: np.random.Generator) -> Array | None:
         """Draw by inverting the distribution function on one part of the region; None where that loses its digits."""
         part = self.form.continuous
@@ -178,7 +177,7 @@ def poisson(mean: float) -> Source:
 
     def log_mass(k: Integers) -> Array:
         k = np.maximum(k, 0) if np.any(k < 0) else k
-        return k * math.log(mean) - mean - gammaln(k + 1.0)
+        return np.asarray(k * math.log(mean) - mean - gammaln(k + 1.0), dtype=np.float64)
 
     def guarded(k: Integers) -> Array:
         return np.where(k >= 0, log_mass(np.asarray(k)), -np.inf)

@@ -50,7 +50,7 @@ class Symbol:
         raise stop(_unbounded(self))
 
     # isinstance(x, float) and isinstance(x, np.floating) must be true in the user's code, as they would be of a number.
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return np.int64 if self.integer else np.float64
 
@@ -108,13 +108,16 @@ class Linear(Symbol):
     integer: bool = False
 
     def draws(self) -> tuple[Draw, ...]:
+        """The draws that the value depends on."""
         return tuple(drawn for drawn, _ in self.terms)
 
     def at(self, values: dict[int, float]) -> Any:
+        """The value if the draws had the given values, by their numbers."""
         value = math.fsum([float(self.constant), *(float(f) * values[drawn.index] for drawn, f in self.terms)])
         return int(value) if self.integer else value
 
     def concrete(self) -> Any:
+        """Choose one of the values and return it."""
         finite = self.as_steps()
         if finite is not None:
             return finite.concrete()
@@ -133,9 +136,10 @@ class Linear(Symbol):
         if single is None or single[0].source.shares is None:
             return None
         drawn, factor = single
-        kind: Callable[[float], Any] = int if self.integer else float
+        kind: Callable[[Any], Any] = int if self.integer else float
         return Steps(
-            drawn, tuple((Region.point(x), kind(factor * Fraction(x) + self.constant)) for x, _ in drawn.source.shares or ())
+            drawn,
+            tuple((Region.point(x), kind(factor * Fraction(x) + self.constant)) for x, _ in drawn.source.shares or ()),
         )
 
     def _search(self, drawn: Draw, factor: Fraction) -> Any:
@@ -167,9 +171,11 @@ class Image(Symbol):
     integer: bool = False
 
     def draws(self) -> tuple[Draw, ...]:
+        """The draws that the value depends on."""
         return (self.drawn,)
 
     def at(self, values: dict[int, float]) -> Any:
+        """The value if the draws had the given values, by their numbers."""
         value = values[self.drawn.index]
         for operation in self.chain:
             value = operation.value(value)
@@ -181,7 +187,7 @@ class Image(Symbol):
             region = operation.preimage(region)
         return region
 
-    def then(self, operation: Operation, *, integer: bool = False) -> Symbol:
+    def then(self, operation: Operation, *, integer: bool = False) -> Image:
         """Apply one more operation."""
         if isinstance(operation, operations.Affine) and self.chain and isinstance(self.chain[-1], operations.Affine):
             last = self.chain[-1]
@@ -205,7 +211,7 @@ class Steps(Symbol):
         if len(self.cells) > MOST_STEPS:
             raise stop(f"A draw takes {len(self.cells)} values, more than {MOST_STEPS}")
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         value = self.cells[0][1]
         return value.__class__
@@ -216,9 +222,11 @@ class Steps(Symbol):
         return all(isinstance(value, int | np.integer) for _, value in self.cells)
 
     def draws(self) -> tuple[Draw, ...]:
+        """The draws that the value depends on."""
         return (self.drawn,)
 
     def at(self, values: dict[int, float]) -> Any:
+        """The value if the draws had the given values, by their numbers."""
         x = values[self.drawn.index]
         return next(value for region, value in self.cells if x in region)
 
@@ -226,10 +234,13 @@ class Steps(Symbol):
         """The function without the cells that the path has ruled out."""
         known = active().region(self.drawn)
         source = self.drawn.source
-        cells = tuple((region, value) for region, value in self.cells if source.log_mass(known.meet(region)) > -math.inf)
+        cells = tuple(
+            (region, value) for region, value in self.cells if source.log_mass(known.meet(region)) > -math.inf
+        )
         return Steps(self.drawn, cells)
 
     def concrete(self) -> Any:
+        """Choose one of the values and return it."""
         merged: list[tuple[Region, Any]] = []
         for region, value in self.cells:
             for place, (other, known) in enumerate(merged):
@@ -252,14 +263,16 @@ class Comparison(Symbol):
     linear: Linear
     strict: bool
 
-    @property
+    @property  # type: ignore[misc]
     def __class__(self) -> Any:
         return np.bool_
 
     def draws(self) -> tuple[Draw, ...]:
+        """The draws that the value depends on."""
         return self.linear.draws()
 
     def at(self, values: dict[int, float]) -> Any:
+        """The value if the draws had the given values, by their numbers."""
         value = self.linear.at(values)
         return value > 0.0 if self.strict else value >= 0.0
 
@@ -271,6 +284,7 @@ class Comparison(Symbol):
         return Constraint(terms, constant, self.strict), Constraint(negated, -constant, not self.strict)
 
     def concrete(self) -> bool:
+        """Choose whether it holds."""
         holds, fails = self.constraints()
         return active().decide_constraints([[holds], [fails]]) == 0
 
