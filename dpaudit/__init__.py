@@ -1,7 +1,8 @@
 """Find out whether code that claims to be differentially private really is.
 
 The front door: :func:`audit`, :func:`assert_private`, :class:`Audit` (black box, with a stated error probability),
-:func:`verify` (exact laws), :func:`check_sensitivity` (deterministic), :func:`diagnose` (where the bug is), the claims, and
+:func:`verify` (exact laws, declared or extracted from the code), :func:`check_sensitivity` (deterministic),
+:func:`diagnose` (where the bug is), the claims, and
 the wrappers that make a mechanism of a function. Everything is imported on first use, so that ``import dpaudit`` costs next
 to nothing (PEP 562).
 """
@@ -12,7 +13,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpaudit import accuracy, anonymity, exact, neighbours
+    from dpaudit import accuracy, anonymity, exact, neighbours, symbolic
     from dpaudit.claims import (
         ApproxDP,
         Claim,
@@ -26,11 +27,18 @@ if TYPE_CHECKING:
     from dpaudit.diagnosis.staged import Diagnosis, diagnose
     from dpaudit.engine.audit import Audit, assert_private, audit
     from dpaudit.engine.membership import audit_scores, one_run_bound
-    from dpaudit.errors import DPAuditError, Inconclusive, InvalidArgument, MechanismError, PrivacyViolation
-    from dpaudit.exact.verification import verify
+    from dpaudit.errors import (
+        CannotFollow,
+        DPAuditError,
+        Inconclusive,
+        InvalidArgument,
+        MechanismError,
+        PrivacyViolation,
+    )
     from dpaudit.mechanism import Mechanism, Raised, batched, fresh, per_release
     from dpaudit.result.model import Channel, Result, Witness
     from dpaudit.sensitivity import check_sensitivity, estimate_sensitivity
+    from dpaudit.symbolic.verification import verify
 
 __version__ = "0.1.0"
 
@@ -49,17 +57,25 @@ _HOME = {
     "dpaudit.engine.audit": ("Audit", "assert_private", "audit"),
     "dpaudit.engine.membership": ("audit_scores", "one_run_bound"),
     "dpaudit.result.model": ("Channel", "Result", "Witness"),
-    "dpaudit.errors": ("DPAuditError", "Inconclusive", "InvalidArgument", "MechanismError", "PrivacyViolation"),
-    "dpaudit.exact.verification": ("verify",),
+    "dpaudit.errors": (
+        "CannotFollow",
+        "DPAuditError",
+        "Inconclusive",
+        "InvalidArgument",
+        "MechanismError",
+        "PrivacyViolation",
+    ),
     "dpaudit.mechanism": ("Mechanism", "Raised", "batched", "fresh", "per_release"),
     "dpaudit.sensitivity": ("check_sensitivity", "estimate_sensitivity"),
+    "dpaudit.symbolic.verification": ("verify",),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
-_ROOMS = ("accuracy", "anonymity", "exact", "neighbours")
+_ROOMS = ("accuracy", "anonymity", "exact", "neighbours", "symbolic")
 
 __all__ = [
     "ApproxDP",
     "Audit",
+    "CannotFollow",
     "Channel",
     "Claim",
     "DPAuditError",
@@ -92,6 +108,7 @@ __all__ = [
     "neighbours",
     "one_run_bound",
     "per_release",
+    "symbolic",
     "verify",
 ]
 

@@ -34,10 +34,10 @@ from dpaudit.engine.events import Event, RoundSettled
 from dpaudit.engine.progress import Board, relay_to, relayed
 from dpaudit.engine.sampling.executor import CannotBeSent
 from dpaudit.engine.sampling.processes import Workers
-from dpaudit.errors import DPAuditError, InvalidArgument
+from dpaudit.errors import CannotFollow, DPAuditError, InvalidArgument
 from dpaudit.mechanism import batched, per_release
 from dpaudit.report import KINDS, check_reports, github_summary, write_reports
-from dpaudit.report.document import Document, Entry, sorted_entries
+from dpaudit.report.document import FAILED, OK, UNDECIDED, Document, Entry, sorted_entries
 from dpaudit.report.source import source_of
 from dpaudit.report.terminal import Style, line, story, totals
 from dpaudit.result.model import Result, StoppedBy
@@ -494,29 +494,11 @@ def calls_of(function: Any) -> str:
 
 def check_command(args: argparse.Namespace, settings: Settings, here: Path, out: IO[str]) -> int:
     """``dpaudit check``: the one audit has the alpha of the whole run."""
-    from dpaudit import neighbours
-    from dpaudit.cli.rows import parse_rows
-
     console = sys.stderr if args.json else out
     say = partial(print, file=console, flush=True)
-    claim: Claim = PureDP(args.epsilon) if args.delta == 0.0 else ApproxDP(args.epsilon, args.delta)
-    rows = parse_rows(args.rows)
-    smallest = args.min_size if args.min_size is not None else (0 if args.relation == "add-remove" else 1)
-    make = neighbours.add_remove if args.relation == "add-remove" else neighbours.substitute
-    wraps: dict[str, Callable[[Any], Any]] = {"data": lambda f: f, "data-rng": per_release, "batched": batched}
     check_reports({name: getattr(args, name) for name in ("output", *KINDS)})
     with contextlib.redirect_stdout(console):
-        function = load_target(args.target, root=settings.root, here=here)
-        if isinstance(function, Audit):
-            raise InvalidArgument(
-                f"{args.target} is an Audit, with a claim and neighbours: `dpaudit run {args.target}`."
-            )
-        audit = Audit(
-            name=args.target,
-            mechanism=function if hasattr(function, "sample") else wraps[args.calls or calls_of(function)](function),
-            claim=claim,
-            neighbours=make(rows, min_size=smallest, max_size=args.max_size),
-        )
+        audit = _audit_of_function(args, settings, here)
         with executor_for(settings) as executor:
             result = audit.run(**settings.overrides(), alpha=settings.alpha, executor=executor)
         interrupted = result.stopped_by is StoppedBy.INTERRUPT
@@ -526,3 +508,49 @@ def check_command(args: argparse.Namespace, settings: Settings, here: Path, out:
     if args.json:
         out.write(document.to_json())
     return INTERRUPTED if interrupted else document.exit_code(settings.fail_on)
+
+
+def _audit_of_function(args: argparse.Namespace, settings: Settings, here: Path) -> Audit:
+    """Make the audit that the options of ``check`` and ``verify`` describe."""
+    from dpaudit import neighbours
+    from dpaudit.cli.rows import parse_rows
+
+    claim: Claim = PureDP(args.epsilon) if args.delta == 0.0 else ApproxDP(args.epsilon, args.delta)
+    rows = parse_rows(args.rows)
+    smallest = args.min_size if args.min_size is not None else (0 if args.relation == "add-remove" else 1)
+    make = neighbours.add_remove if args.relation == "add-remove" else neighbours.substitute
+    wraps: dict[str, Callable[[Any], Any]] = {"data": lambda f: f, "data-rng": per_release, "batched": batched}
+    function = load_target(args.target, root=settings.root, here=here)
+    if isinstance(function, Audit):
+        raise InvalidArgument(f"{args.target} is an Audit, with a claim and neighbours: `dpaudit run {args.target}`.")
+    return Audit(
+        name=args.target,
+        mechanism=function if hasattr(function, "sample") else wraps[args.calls or calls_of(function)](function),
+        claim=claim,
+        neighbours=make(rows, min_size=smallest, max_size=args.max_size),
+    )
+
+
+def verify_command(args: argparse.Namespace, settings: Settings, here: Path, out: IO[str]) -> int:
+    """``dpaudit verify``: the exact law of the code; inconclusive if it cannot be followed."""
+    from dpaudit.symbolic.verification import verify_code
+
+    with contextlib.redirect_stdout(sys.stderr):
+        audit = _audit_of_function(args, settings, here)
+        try:
+            found = verify_code(
+                audit.mechanism,
+                audit.claim,
+                audit.neighbours,
+                examples=args.examples,
+                seed=args.seed,
+                seconds=args.seconds,
+            )
+        except CannotFollow as error:
+            print(f"INCONCLUSIVE: the code cannot be followed. {error}", file=out)
+            print(f"Audit it by samples: dpaudit check {args.target} ...", file=out)
+            return UNDECIDED
+    print(found, file=out)
+    if args.law:
+        print(f"law on the data:\n{found.law}\nlaw on the neighbour:\n{found.neighbour_law}", file=out)
+    return {Verdict.VIOLATION: FAILED, Verdict.INCONCLUSIVE: UNDECIDED}.get(found.verdict, OK)

@@ -26,6 +26,7 @@ LAYER = {
     "accuracy": 3,
     "anonymity": 3,
     "adapters": 3,
+    "symbolic": 3.2,
     "diagnosis": 3.5,
     "report": 4,
     "baseline": 4.5,

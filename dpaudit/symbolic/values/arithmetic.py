@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+from scipy.special import erfinv
 
 from dpaudit.symbolic.values import operations, sources
 from dpaudit.symbolic.values.operations import Affine, Clip, Operation
@@ -64,6 +65,7 @@ PLAIN_UNARY: dict[str, Callable[[Any], Any]] = {
     "exp": np.exp,
     "expm1": np.expm1,
     "sqrt": np.sqrt,
+    "erfinv": erfinv,
     "square": lambda x: x * x,
     "isnan": lambda x: x != x,
     "isfinite": lambda x: bool(np.isfinite(x)),
@@ -76,6 +78,7 @@ _INCREASING = {
     "exp": operations.EXP,
     "expm1": operations.EXPM1,
     "sqrt": operations.SQRT,
+    "erfinv": operations.ERFINV,
 }
 _SWAPPED = {"less": "greater", "less_equal": "greater_equal", "greater": "less", "greater_equal": "less_equal"}
 _COMPARISONS = {*_SWAPPED, "equal", "not_equal"}
@@ -83,7 +86,7 @@ _COMPARISONS = {*_SWAPPED, "equal", "not_equal"}
 
 def constant(value: Any) -> bool:
     """Return True for a plain real number."""
-    return isinstance(value, int | float | np.integer | np.floating | np.bool_) and not is_symbol(value)
+    return isinstance(value, int | float | Fraction | np.integer | np.floating | np.bool_) and not is_symbol(value)
 
 
 def rational(value: Any) -> Fraction:
@@ -122,7 +125,7 @@ def binary(name: str, a: Any, b: Any) -> Any:
         return _steps(name, plain, a, b)
     for value in (a, b):
         if not is_symbol(value) and not constant(value):
-            return NotImplemented
+            raise stop(f"{name} of a random number and {type(value).__name__} is not followed")
     a, b = _plain(a), _plain(b)
     if name in ("maximum", "fmax", "minimum", "fmin"):
         return _extreme(name in ("maximum", "fmax"), a, b)
@@ -593,8 +596,8 @@ def _operator(name: str, *, swapped: bool = False) -> Any:
 
         if isinstance(other, np.ndarray) or type(other) is SymbolicArray:
             return elementwise(name, other, self) if swapped else elementwise(name, self, other)
-        foreign = other is None or (isinstance(other, str | bytes | list | tuple | dict) and not is_symbol(other))
-        if foreign and type(self) is not Steps:
+        if type(self) is not Steps and not is_symbol(other) and not constant(other):
+            # A number is never equal to something else, and the other object may know what to do with it.
             return (name == "not_equal") if name in ("equal", "not_equal") else NotImplemented
         return binary(name, other, self) if swapped else binary(name, self, other)
 

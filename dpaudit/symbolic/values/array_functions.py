@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -251,6 +252,29 @@ def searchsorted_of(a: Any, v: Any, side: str = "left", sorter: Any = None) -> A
     return SymbolicArray(cells, np.intp) if cells.ndim else cells.item()
 
 
+def interp_of(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
+    """Return ``numpy.interp``: which segment a number lies in is a choice of the run, and there it is linear."""
+    _refuse("interp", {"left": left, "right": right, "period": period})
+    if has_symbols(xp) or has_symbols(fp):
+        raise stop("numpy.interp between random numbers is not followed")
+    places, heights = np.asarray(xp, dtype=np.float64).tolist(), np.asarray(fp, dtype=np.float64).tolist()
+
+    def value(cell: Any) -> Any:
+        segment = searchsorted_of(places, cell, side="right")
+        k = segment.concrete() if is_symbol(segment) else int(segment)
+        if k in (0, len(places)) or places[k] == places[k - 1]:
+            return heights[min(k, len(places) - 1)] if k in (0, len(places)) else heights[k]
+        slope = (Fraction(heights[k]) - Fraction(heights[k - 1])) / (Fraction(places[k]) - Fraction(places[k - 1]))
+        moved = arithmetic.binary("multiply", arithmetic.binary("subtract", cell, places[k - 1]), slope)
+        return arithmetic.binary("add", moved, heights[k - 1])
+
+    grid = cells_of(x)
+    cells = np.empty(grid.shape, dtype=object)
+    for at, cell in np.ndenumerate(grid):
+        cells[at] = value(cell) if is_symbol(cell) else float(np.interp(cell, places, heights))
+    return SymbolicArray(cells, np.float64) if cells.ndim else cells.item()
+
+
 def dot_of(a: Any, b: Any, out: Any = None) -> Any:
     """Return ``numpy.dot`` of vectors and matrices, as sums of products."""
     _refuse("dot", {"out": out})
@@ -325,9 +349,8 @@ def _full_like(a: Any, fill_value: Any, dtype: Any = None, **options: Any) -> An
     return result
 
 
-def _copyto(dst: Any, src: Any, **options: Any) -> None:
-    _refuse("copyto", {key: value for key, value in options.items() if key != "casting"})
-    written(src, dst, "copyto")
+def _copyto(dst: Any, src: Any, casting: Any = None, where: Any = True) -> None:  # noqa: ARG001 - numpy's signature
+    written(src if where is True else where_of(where, src, dst), dst, "copyto")
 
 
 def _average(a: Any, axis: Any = None, **options: Any) -> Any:
@@ -365,6 +388,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "count_nonzero": count_nonzero_of,
     "searchsorted": searchsorted_of,
     "dot": dot_of,
+    "interp": interp_of,
     "take": _take,
     "shape": lambda a: np.shape(cells_of(a)),
     "ndim": lambda a: cells_of(a).ndim,

@@ -190,6 +190,9 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[
     name = ufunc.__name__
     outs = options.pop("out", None)
     options = {key: value for key, value in options.items() if value is not None or key != "dtype"}
+    if not _symbolic_inputs(inputs):
+        # An array that was made to hold symbols, and holds none.
+        return _plain_ufunc(ufunc, method, inputs, outs, options)
     if method == "__call__" and not (options.keys() - {"dtype", "casting"}):
         result = elementwise(name, *inputs)
     elif method == "reduce" and name in ("add", "maximum", "minimum", "logical_or", "logical_and"):
@@ -214,6 +217,37 @@ def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], options: dict[
     return written(result, outs[0] if isinstance(outs, tuple) else outs, name)
 
 
+def _symbolic_inputs(inputs: tuple[Any, ...]) -> bool:
+    return any(value.symbolic() if type(value) is SymbolicArray else has_symbols(value) for value in inputs)
+
+
+def _plain_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], outs: Any, options: dict[str, Any]) -> Any:
+    if method == "at":
+        target = inputs[0].plain() if type(inputs[0]) is SymbolicArray else inputs[0]
+        getattr(ufunc, method)(target, *map(_lowered, inputs[1:]), **options)
+        if type(inputs[0]) is SymbolicArray:
+            inputs[0][...] = target
+        return None
+    targets = (outs if isinstance(outs, tuple) else (outs,)) if outs is not None else None
+    if targets is not None:
+        # Cells that a condition leaves alone keep what the target holds.
+        options["out"] = tuple(_lowered(target) for target in targets)
+    where = options.get("where")
+    if where is not None:
+        options["where"] = _lowered(where)
+    result = getattr(ufunc, method)(*map(_lowered, inputs), **options)
+    if targets is None:
+        return result
+    for target, value in zip(targets, options["out"], strict=True):
+        if type(target) is SymbolicArray:
+            target[...] = value
+    return targets[0] if len(targets) == 1 else targets
+
+
+def _lowered(value: Any) -> Any:
+    return value.plain() if type(value) is SymbolicArray else value
+
+
 def written(result: Any, out: Any, name: str) -> Any:
     """Write a result into the array that was given for it, and return that array."""
     if type(out) is not SymbolicArray:
@@ -234,8 +268,6 @@ def elementwise(name: str, *inputs: Any) -> Any:
         if any(map(is_symbol, values)):
             function: Callable[..., Any] = arithmetic.unary if len(values) == 1 else arithmetic.binary
             cell = function(name, *values)
-            if cell is NotImplemented:
-                raise stop(f"numpy.{name} of a random number and {type(values[1]).__name__} is not followed")
         else:
             ufunc = getattr(np, {"divide": "true_divide"}.get(name, name))
             cell = ufunc(*values)

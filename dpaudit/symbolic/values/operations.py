@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
+from scipy.special import erf, erfinv
 
 from dpaudit.exact.form import Array, Continuous, Form, Tail
 from dpaudit.exact.laws.mixture import add
@@ -246,4 +247,12 @@ LOG = Increasing("log", np.log, np.exp, lambda y: y, (0.0, math.inf), (-math.inf
 LOG1P = Increasing("log1p", np.log1p, np.expm1, lambda y: y, (-1.0, math.inf), (-math.inf, math.inf))
 EXP = Increasing("exp", np.exp, np.log, lambda y: -np.log(y), (-math.inf, math.inf), (0.0, math.inf))
 EXPM1 = Increasing("expm1", np.expm1, np.log1p, lambda y: -np.log1p(y), (-math.inf, math.inf), (-1.0, math.inf))
+ERFINV = Increasing(
+    "erfinv",
+    erfinv,
+    erf,
+    lambda y: math.log(2.0 / math.sqrt(math.pi)) - np.square(y),
+    (-1.0, 1.0),
+    (-math.inf, math.inf),
+)
 SQRT = Increasing("sqrt", np.sqrt, np.square, lambda y: np.log(2.0 * y), (0.0, math.inf), (0.0, math.inf))
