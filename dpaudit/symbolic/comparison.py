@@ -195,6 +195,8 @@ def _key(coordinate: Coordinate) -> Hashable:
     if coordinate.value is not None:
         return canonical(coordinate.value)
     law = coordinate.law
+    if coordinate.key is not None:
+        return coordinate.key
     if isinstance(law, forms.Part):
         form = law.inner
         if form.lattice is None and form.continuous is None:
@@ -207,6 +209,12 @@ def _mixed(group: list[Term], place: int) -> Term:
     if len(group) == 1:
         return group[0]
     weight = math.fsum(term.weight for term in group)
+    same: dict[Hashable, list[Term]] = defaultdict(list)
+    for term in group:
+        same[_key(term.laws[place])].append(term)
+    if len(same) == 1:
+        return Term(weight, group[0].laws)
+    group = [Term(math.fsum(term.weight for term in equal), equal[0].laws) for equal in same.values()]
     parts = [form_of(term.laws[place].law).scaled(math.log(term.weight / weight)) for term in group]
     law = Coordinate(forms.Part(add(parts)), certified=all(term.laws[place].certified for term in group))
     return Term(weight, (*group[0].laws[:place], law, *group[0].laws[place + 1 :]))
@@ -270,7 +278,7 @@ def _certified(terms: list[Term], others: list[Term]) -> bool:
 def _law_epsilon(first: Coordinate, second: Coordinate) -> float:
     if first.value is not None and second.value is not None:
         return 0.0 if canonical(first.value) == canonical(second.value) else math.inf
-    if first.law == second.law:
+    if first.law == second.law or (first.key is not None and first.key == second.key):
         return 0.0
     _check_atoms(first, second)
     return divergence.epsilon(first.law, second.law, order="forward")
@@ -418,7 +426,7 @@ def _law_delta(first: tuple[Coordinate, ...], second: tuple[Coordinate, ...], le
         return max(0.0, -math.expm1(level))
     P = Product([a.law for a, _ in pairs]) if len(pairs) > 1 else pairs[0][0].law
     Q = Product([b.law for _, b in pairs]) if len(pairs) > 1 else pairs[0][1].law
-    if P == Q:
+    if P == Q or all(a.key is not None and a.key == b.key for a, b in pairs):
         return max(0.0, -math.expm1(level))
     value = divergence._profile(P, Q)(level)
     return min(1.0, max(0.0, value, -math.expm1(level)))

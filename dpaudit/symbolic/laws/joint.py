@@ -14,6 +14,7 @@ noisy scores, are single integrals. Deeper trees use a table of the inner integr
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -33,6 +34,9 @@ INTEGRAL_ERROR = 1e-11
 """Relative error allowed for one integral over closed forms; measured errors are below 1e-12."""
 TABLE_ERROR = 1e-9
 """Relative error allowed for an integral over a table of another."""
+_REACH = 80.0
+"""Distance from the outermost landmark at which a table ends; draws are in units of their scale."""
+_MOST_EDGES = 4000
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 _LEGENDRE = np.polynomial.legendre.legvander(_NODES, 23)
 _PROJECTION = _LEGENDRE.T * _WEIGHTS * (np.arange(24)[:, None] + 0.5)
@@ -173,7 +177,9 @@ class Node:
             k = _support(self.form)
             values = self.form.lattice.log_mass(k) + sum(m.log_value(k.astype(np.float64)) for m in self.messages)
             terms.append(float(np.logaddexp.reduce(values)))
-        if self.form.continuous is not None:
+        if self.form.continuous is not None and self.error() == TABLE_ERROR:
+            terms.append(float(self.cumulative().below[-1]))
+        elif self.form.continuous is not None:
             low, high = self.form.continuous.support
             inner = self.points() or [0.5 * (low + high) if math.isfinite(low + high) else 0.0]
             terms.append(log_integral(self.log_density, [low, *inner, high]))
@@ -214,7 +220,9 @@ class Node:
         """A table of the distribution function."""
         if self.table is None:
             assert self.form.continuous is not None
-            self.table = Cumulative.of(self.log_density, self.form.continuous.support, self.points())
+            slopes = [abs(slope) for message in self.messages for slope, *_ in message.bounds()]
+            width = 0.5 * min([1.0, *(1.0 / slope for slope in slopes if slope > 0.0)])
+            self.table = Cumulative.of(self.log_density, self.form.continuous.support, self.points(), width)
         return self.table
 
 
@@ -347,11 +355,17 @@ class Cumulative:
     above: Array
 
     @classmethod
-    def of(cls, log_f: Callable[[Array], Array], support: tuple[float, float], points: Sequence[float]) -> Cumulative:
-        """Make the table."""
-        inner = list(points) or [0.0]
-        _, found = resolved(log_f, [support[0], *inner, support[1]])
-        edges = np.unique([x for x in (*found, *inner, *support) if math.isfinite(x)])
+    def of(
+        cls, log_f: Callable[[Array], Array], support: tuple[float, float], points: Sequence[float], width: float
+    ) -> Cumulative:
+        """Make the table on panels no wider than ``width``, which end at all points and reach down to exp(-80)."""
+        inner = list(points) or [0.0 if math.isinf(support[0]) else support[0]]
+        low, high = max(support[0], inner[0] - _REACH), min(support[1], inner[-1] + _REACH)
+        marks = np.unique([x for x in (low, *inner, high) if low <= x <= high])
+        steps = [np.linspace(a, b, 1 + max(1, math.ceil((b - a) / width)))[:-1] for a, b in itertools.pairwise(marks)]
+        edges = np.append(np.concatenate(steps), marks[-1])
+        if edges.size > _MOST_EDGES:
+            raise Stop("Draws of very different scales are compared with each other in a chain, which is not followed")
         low, high = edges[:-1], edges[1:]
         half = 0.5 * (high - low)
         x = (low + half)[:, None] + half[:, None] * _NODES

@@ -23,7 +23,7 @@ from dpaudit.symbolic.laws.joint import Joint
 from dpaudit.symbolic.values import forms
 from dpaudit.symbolic.values.arithmetic import merge
 from dpaudit.symbolic.values.arrays import SymbolicArray
-from dpaudit.symbolic.values.operations import Affine
+from dpaudit.symbolic.values.operations import Affine, Increasing
 from dpaudit.symbolic.values.paths import Stop
 from dpaudit.symbolic.values.regions import FULL, Region
 from dpaudit.symbolic.values.symbols import Comparison, Image, Linear, Steps, is_symbol
@@ -113,13 +113,14 @@ class Coordinate:
     """The law of one number of an output, with total mass one; ``value`` if it is certain.
 
     ``tag`` is what belongs to the skeleton: the offset of a grid. ``certified`` is False if the density may vanish inside its
-    support, so that a search cannot bound ratios of it.
+    support, so that a search cannot bound ratios of it. Laws with the same ``key``, if it is not None, are equal.
     """
 
     law: Any
     value: float | None = None
     tag: Hashable = None
     certified: bool = True
+    key: Hashable = None
 
     def form(self) -> Form:
         """Its normal form."""
@@ -245,15 +246,25 @@ def _coordinate(number: Any, joint: Joint) -> Coordinate:
     if type(number) is Steps:
         return _of_steps(number, base)
     tag: Hashable = None
+    certified = dependent is None or joint.positive(drawn.index)
     try:
         for place, operation in enumerate(chain):
+            if isinstance(operation, Increasing):
+                certified = certified and (operation.safe or _constant(base))
             if isinstance(operation, Affine) and base.lattice is not None:
                 operation, tag = _on_grid(operation, base.lattice.step, last=place + 1 == len(chain))
             base = operation.image(base)
     except LawError as error:
         raise Stop(f"The law of an output is not followed: {error}") from error
-    certified = dependent is None or joint.positive(drawn.index)
-    return Coordinate(forms.Part(base), tag=tag, certified=certified)
+    key = (source.name, joint.regions[drawn.index], number.chain if type(number) is Image else number.terms[0][1:])
+    shift = number.constant if type(number) is Linear else None
+    return Coordinate(
+        forms.Part(base), tag=tag, certified=certified, key=None if dependent is not None else (*key, shift)
+    )
+
+
+def _constant(form: Form) -> bool:
+    return form.continuous is None or forms.is_constant(form.continuous)
 
 
 def _everything(source: Any, region: Region) -> bool:
@@ -263,7 +274,7 @@ def _everything(source: Any, region: Region) -> bool:
 
 def _on_grid(operation: Affine, step: float, *, last: bool) -> tuple[Affine, Hashable]:
     """Split an affine map of a grid into one onto a grid through 0, and the offset of the grid."""
-    size = abs(operation.factor) * Fraction(step).limit_denominator(1 << 40)
+    size = abs(operation.factor) * forms.exact_step(step)
     whole = round(operation.shift / size) * size
     offset = operation.shift - whole
     if not last and offset != 0:

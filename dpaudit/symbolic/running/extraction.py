@@ -402,7 +402,7 @@ def _inside_tree(joint: Joint, component: list[int], rng: np.random.Generator) -
     for constraint in trace.constraints:
         if constraint.terms[0][0] in drawn and len(constraint.terms) == 2:
             value = sum(float(f) * drawn[index] for index, f in constraint.terms) + float(constraint.constant)
-            good &= value > 0.0
+            good &= value > 0.0 if constraint.strict else value >= 0.0
     if good.any():
         place = int(np.flatnonzero(good)[0])
         return {index: float(sample[place]) for index, sample in drawn.items()}

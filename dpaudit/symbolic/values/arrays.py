@@ -363,6 +363,8 @@ def _cast(cell: Any, dtype: Any) -> Any:
             raise stop(f"A random number was stored as {dtype.name}, which rounds it")
         return arithmetic.as_float(cell)
     if dtype.kind in "iu":
+        if type(cell) is Comparison:
+            return int(cell.concrete())
         finite = arithmetic.as_finite(cell)
         if finite is not None:
             return finite.mapped(lambda value: np.asarray(value).astype(dtype).item())

@@ -16,6 +16,7 @@ from dpaudit import exact
 from dpaudit.errors import LawError
 from dpaudit.exact.form import Array, Continuous, Form, Integers, Lattice, Tail, log_total
 from dpaudit.exact.laws.mixture import add
+from dpaudit.exact.laws.piecewise import Pieces
 from dpaudit.exact.laws.sampling import sample_form
 from dpaudit.symbolic.values.regions import Region
 
@@ -39,6 +40,11 @@ class Part:
         return sample_form(self.inner, size, rng)
 
 
+def exact_step(step: float) -> Fraction:
+    """The step of a grid as the fraction that it stands for: 0.1 is one tenth."""
+    return Fraction(step).limit_denominator(1 << 40)
+
+
 def restricted(form: Form, region: Region) -> Form:
     """The part of a law in a region, not renormalised."""
     pieces = []
@@ -46,7 +52,7 @@ def restricted(form: Form, region: Region) -> Form:
         single = Region(((low, high),))
         lattice = None
         if form.lattice is not None:
-            scaled = single if form.lattice.step == 1.0 else single.affine(1 / Fraction(form.lattice.step), 0)
+            scaled = single if form.lattice.step == 1.0 else single.affine(1 / exact_step(form.lattice.step), 0)
             for first, last in scaled.whole_numbers():
                 lattice = form.lattice.restricted(
                     None if math.isinf(first) else int(first), None if math.isinf(last) else int(last)
@@ -69,7 +75,31 @@ def affine(form: Form, factor: float, shift: float) -> Form:
     )
 
 
+def is_constant(part: Continuous) -> bool:
+    """Return True if a density is constant between its kinks."""
+    edges = sorted({*part.kinks, *part.support})
+    if not part.log_linear or not all(map(math.isfinite, edges)):
+        return False
+    low, high = np.array(edges[:-1]), np.array(edges[1:])
+    third = (high - low) / 3.0
+    return bool((part.log_density(low + third, 1) == part.log_density(high - third, 1)).all())
+
+
+def _affine_constant(part: Continuous, factor: float, shift: float) -> Continuous:
+    """A density that is constant between kinks, moved: without going back to ``(x - shift) / factor``, whose rounding loses
+    the place of numbers near an edge.
+    """
+    edges = np.array(sorted({*part.kinks, *part.support}))
+    heights = part.log_density(edges[:-1] + (edges[1:] - edges[:-1]) / 3.0, 1) - math.log(abs(factor))
+    moved = factor * edges + shift
+    if factor < 0.0:
+        moved, heights = moved[::-1], heights[::-1]
+    return Pieces(moved, moved[:-1], heights, np.zeros(heights.size)).continuous()
+
+
 def _affine_density(part: Continuous, factor: float, shift: float) -> Continuous:
+    if is_constant(part):
+        return _affine_constant(part, factor, shift)
     sign = 1 if factor > 0.0 else -1
     log_factor = math.log(abs(factor))
 
