@@ -115,8 +115,8 @@ def test_lines_that_no_pair_reached_are_listed():
 
 def test_a_retry_loop_is_bracketed():
     pair = [([0], [0, 0])]
-    limits = Limits(paths=20)
-    assert law_of(retries, [0], limits=limits).rest < 1e-12
+    limits = Limits(paths=12)
+    assert law_of(retries, [0], limits=limits).rest < 1e-5
     loose = dpaudit.verify(retries, ApproxDP(1.2, 1e-4), pair, limits=limits)
     assert loose.verdict is Verdict.NO_VIOLATION_FOUND
     assert loose.interval[1] < 1e-4

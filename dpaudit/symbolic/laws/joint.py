@@ -360,8 +360,8 @@ class Cumulative:
     ) -> Cumulative:
         """Make the table on panels no wider than ``width``, which end at all points and reach down to exp(-80)."""
         inner = list(points) or [0.0 if math.isinf(support[0]) else support[0]]
-        low, high = max(support[0], inner[0] - _REACH), min(support[1], inner[-1] + _REACH)
-        marks = np.unique([x for x in (low, *inner, high) if low <= x <= high])
+        start, stop = max(support[0], inner[0] - _REACH), min(support[1], inner[-1] + _REACH)
+        marks = np.unique([x for x in (start, *inner, stop) if start <= x <= stop]).tolist()
         steps = [np.linspace(a, b, 1 + max(1, math.ceil((b - a) / width)))[:-1] for a, b in itertools.pairwise(marks)]
         edges = np.append(np.concatenate(steps), marks[-1])
         if edges.size > _MOST_EDGES:

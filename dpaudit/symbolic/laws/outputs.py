@@ -250,7 +250,7 @@ def _coordinate(number: Any, joint: Joint) -> Coordinate:
     try:
         for place, operation in enumerate(chain):
             if isinstance(operation, Increasing):
-                certified = certified and (operation.safe or _constant(base))
+                certified = bool(certified and (operation.safe or _is_flat(base)))
             if isinstance(operation, Affine) and base.lattice is not None:
                 operation, tag = _on_grid(operation, base.lattice.step, last=place + 1 == len(chain))
             base = operation.image(base)
@@ -263,7 +263,7 @@ def _coordinate(number: Any, joint: Joint) -> Coordinate:
     )
 
 
-def _constant(form: Form) -> bool:
+def _is_flat(form: Form) -> bool:
     return form.continuous is None or forms.is_constant(form.continuous)
 
 

@@ -6,6 +6,7 @@ law each. Draws of whole numbers keep their parameters.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ ROUNDING = 1e-13
 """Relative error allowed for the mass of one interval: closed forms are within a few units of the last place."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Source:
     """The law of one draw.
 
@@ -61,6 +62,9 @@ class Source:
 
     def log_mass(self, region: Region) -> float:
         """Log-probability of a region."""
+        return _log_mass(self, region)
+
+    def _computed(self, region: Region) -> float:
         if self.shares is not None:
             mass = self.mass(region)
             return math.log(mass) if mass > 0.0 else -math.inf
@@ -111,6 +115,12 @@ class Source:
         drawn = self.quantile(below + (above - below) * (0.05 + 0.9 * rng.random(size)))
         inside: Array = np.asarray(drawn, dtype=np.float64)
         return inside if ((inside > low) & (inside < high)).all() else None
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _log_mass(source: Source, region: Region) -> float:
+    """Paths ask for the same regions of the same laws again and again."""
+    return source._computed(region)
 
 
 def laplace() -> Source:
