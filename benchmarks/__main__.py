@@ -27,6 +27,7 @@ NAMES = {
     "scaling": "throughput over workers",
     "samplers": "samplers of the reference mechanisms against the bare draws",
     "accuracy": "verification of all accuracy theorems",
+    "extraction": "which mechanisms of the registry are followed from their code, and what is extracted",
     "anonymity": "Mondrian and measures on 100,000 rows",
 }
 EXAMPLE = "python -m benchmarks all --quick --json figures.json"

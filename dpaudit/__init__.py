@@ -1,7 +1,8 @@
 """Find out whether code that claims to be differentially private really is.
 
 The entry points: :func:`audit`, :func:`assert_private`, :class:`Audit` (black box, with a stated error probability),
-:func:`verify` (exact laws), :func:`check_sensitivity` (deterministic), :func:`diagnose` (where the bug is), the claims, and
+:func:`verify` (exact laws, declared or extracted from the code), :func:`check_sensitivity` (deterministic), :func:`diagnose`
+(where the bug is), the claims, and
 the wrappers that make a mechanism of a function. Everything is imported on first use, so that ``import dpaudit`` costs next
 to nothing (PEP 562). ``__init__.pyi`` lists the public names and their modules, for type checkers, for editors, and for the
 functions below.

@@ -6,6 +6,7 @@ from dpaudit import mechanisms as mechanisms
 from dpaudit import neighbours as neighbours
 from dpaudit import replay as replay
 from dpaudit import statements as statements
+from dpaudit import symbolic as symbolic
 from dpaudit import training as training
 from dpaudit.accountant.check import check_accountant as check_accountant
 from dpaudit.claims import ApproxDP as ApproxDP
@@ -28,7 +29,6 @@ from dpaudit.errors import Inconclusive as Inconclusive
 from dpaudit.errors import InvalidArgument as InvalidArgument
 from dpaudit.errors import MechanismError as MechanismError
 from dpaudit.errors import PrivacyViolation as PrivacyViolation
-from dpaudit.exact.verification import verify as verify
 from dpaudit.mechanism import Mechanism as Mechanism
 from dpaudit.mechanism import Raised as Raised
 from dpaudit.mechanism import batched as batched
@@ -43,6 +43,7 @@ from dpaudit.result.model import Result as Result
 from dpaudit.result.model import Witness as Witness
 from dpaudit.sensitivity import check_sensitivity as check_sensitivity
 from dpaudit.sensitivity import estimate_sensitivity as estimate_sensitivity
+from dpaudit.symbolic.verification import verify as verify
 from dpaudit.training.audit import TrainingAudit as TrainingAudit
 from dpaudit.training.audit import audit_training as audit_training
 from dpaudit.utility.check import DrawnData as DrawnData

@@ -28,6 +28,30 @@ class LawError(DPAuditError):
     """An output law is not a probability law, or two laws cannot be compared."""
 
 
+class CannotFollow(DPAuditError):
+    """The function does something that extraction of its output law cannot follow, at ``filename``, ``line``."""
+
+    def __init__(
+        self, reason: str, *, filename: str | None = None, line: int | None = None, function: str | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.filename = filename
+        self.line = line
+        self.function = function
+
+    def __str__(self) -> str:
+        where = "" if self.filename is None else f'\n  File "{self.filename}", line {self.line}, in {self.function}'
+        return f"{self.reason}.{where}"
+
+    def __reduce__(self) -> Any:
+        return _cannot_follow, (self.reason, self.filename, self.line, self.function)
+
+
+def _cannot_follow(reason: str, filename: str | None, line: int | None, function: str | None) -> CannotFollow:
+    return CannotFollow(reason, filename=filename, line=line, function=function)
+
+
 class MissingDependency(DPAuditError, ImportError):
     """An optional library is needed; the message names the extra that installs it."""
 

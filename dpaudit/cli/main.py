@@ -79,9 +79,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
         description="Audit one function, or one program in any language.",
         epilog=EXIT_CODES,
     )
-    check.add_argument(
-        "target", nargs="?", metavar="TARGET", help="function or mechanism: file.py:name or pkg.mod:name"
-    )
+    _one_function(check, required=False)
     check.add_argument(
         "--command", dest="program", metavar="COMMAND", help="a program instead, e.g. './count --epsilon 1'"
     )
@@ -94,19 +92,22 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     check.add_argument(
         "--output-as", choices=("json", "text", "lines", "numbers"), help="what the program writes (default json)"
     )
-    check.add_argument("--epsilon", type=float, required=True, help="claimed epsilon")
-    check.add_argument("--delta", type=float, default=0.0, help="claimed delta (default 0)")
-    check.add_argument("--rows", required=True, metavar="ROWS", help="what a row is, e.g. 'integers(0, 10)'")
-    check.add_argument("--relation", choices=("add-remove", "substitute"), required=True, help="who are neighbours")
-    check.add_argument("--min-size", type=int, default=None, metavar="N", help="fewest rows")
-    check.add_argument("--max-size", type=int, default=6, metavar="N", help="most rows (default 6)")
-    check.add_argument(
-        "--calls",
-        choices=("data", "data-rng", "batched"),
-        help="how it is called: f(data), f(data, rng) or f(data, size, rng) (default: by the names of its parameters)",
-    )
     _options(check)
     _reports(check)
+
+    proof = known["verify"] = commands.add_parser(
+        "verify",
+        help="verify one function by its exact law, without samples",
+        description="Extract the exact output law of one function from its code, and compare it with the claim.",
+        epilog=EXIT_CODES,
+    )
+    _one_function(proof)
+    proof.add_argument("--examples", type=_count, default=300, metavar="N", help="pairs to generate (default 300)")
+    proof.add_argument(
+        "--seconds", type=float, default=60.0, help="time after which no more pairs are tried (default 60)"
+    )
+    proof.add_argument("--seed", type=int, default=0, help="seed of the search (default 0)")
+    proof.add_argument("--law", action="store_true", help="print the laws on the pair that is shown")
 
     listing = known["list"] = commands.add_parser("list", help="list audits without running them")
     listing.add_argument("targets", nargs="*", metavar="TARGET", help=TARGET)
@@ -176,6 +177,26 @@ _REPORTS = {"html": "one HTML file", "junit": "JUnit XML", "sarif": "SARIF 2.1.0
 _SETTINGS = (
     "profile", "samples", "seconds", "alpha", "seed", "channel", "workers", "executor", "fail_on", "max_audits",
 )  # fmt: skip
+
+
+def _one_function(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+    parser.add_argument(
+        "target",
+        nargs=None if required else "?",
+        metavar="TARGET",
+        help="function or mechanism: file.py:name or pkg.mod:name",
+    )
+    parser.add_argument("--epsilon", type=float, required=True, help="claimed epsilon")
+    parser.add_argument("--delta", type=float, default=0.0, help="claimed delta (default 0)")
+    parser.add_argument("--rows", required=True, metavar="ROWS", help="what a row is, e.g. 'integers(0, 10)'")
+    parser.add_argument("--relation", choices=("add-remove", "substitute"), required=True, help="who are neighbours")
+    parser.add_argument("--min-size", type=int, default=None, metavar="N", help="fewest rows")
+    parser.add_argument("--max-size", type=int, default=6, metavar="N", help="most rows (default 6)")
+    parser.add_argument(
+        "--calls",
+        choices=("data", "data-rng", "batched"),
+        help="how it is called: f(data), f(data, rng) or f(data, size, rng) (default: by the names of its parameters)",
+    )
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -300,6 +321,12 @@ def _accountant(args: argparse.Namespace, out: IO[str]) -> int:
     return accountant_command(args, Path.cwd(), out)
 
 
+def _verify(args: argparse.Namespace, out: IO[str]) -> int:
+    from dpaudit.cli.run import verify_command
+
+    return verify_command(args, _settings(args), Path.cwd(), out)
+
+
 def _list(args: argparse.Namespace, out: IO[str]) -> int:
     import contextlib
 
@@ -373,6 +400,7 @@ _COMMANDS: dict[str, Any] = {
     "run": _run,
     "check": _check,
     "accountant": _accountant,
+    "verify": _verify,
     "list": _list,
     "report": _report,
     "compare": _compare,

@@ -35,11 +35,11 @@ from dpaudit.engine.events import Event, RoundSettled
 from dpaudit.engine.progress import Board, relay_to, relayed
 from dpaudit.engine.sampling.executor import CannotBeSent
 from dpaudit.engine.sampling.processes import Workers
-from dpaudit.errors import DPAuditError, InvalidArgument
+from dpaudit.errors import CannotFollow, DPAuditError, InvalidArgument
 from dpaudit.mechanism import batched, per_release
 from dpaudit.mechanism.programs import program
 from dpaudit.report import KINDS, check_reports, github_summary, write_reports
-from dpaudit.report.document import AccuracyEntry, Document, Entry, sorted_entries
+from dpaudit.report.document import FAILED, OK, UNDECIDED, AccuracyEntry, Document, Entry, sorted_entries
 from dpaudit.report.source import source_of
 from dpaudit.report.terminal import Style, line, story, totals
 from dpaudit.result.model import Result, StoppedBy
@@ -508,10 +508,10 @@ def calls_of(function: Any) -> str:
 
 
 def _checked_mechanism(args: argparse.Namespace, settings: Settings, here: Path) -> Any:
-    """Return the function or the program that ``dpaudit check`` is about."""
-    of_program = {name: getattr(args, name) for name in ("mode", "data_as", "output_as")}
+    """Return the function that ``dpaudit check`` or ``verify`` is about, or the program."""
+    of_program = {name: getattr(args, name, None) for name in ("mode", "data_as", "output_as")}
     given = {name: value for name, value in of_program.items() if value is not None}
-    if args.program is not None:
+    if getattr(args, "program", None) is not None:
         if args.target is not None or args.calls is not None:
             raise InvalidArgument(
                 f"--command={args.program!r} is the program that is audited: leave out TARGET and --calls."
@@ -531,23 +531,11 @@ def _checked_mechanism(args: argparse.Namespace, settings: Settings, here: Path)
 
 def check_command(args: argparse.Namespace, settings: Settings, here: Path, out: IO[str]) -> int:
     """``dpaudit check``: the one audit has the alpha of the whole run."""
-    from dpaudit import neighbours
-    from dpaudit.cli.rows import parse_rows
-
     console = sys.stderr if args.json else out
     say = partial(print, file=console, flush=True)
-    claim: Claim = PureDP(args.epsilon) if args.delta == 0.0 else ApproxDP(args.epsilon, args.delta)
-    rows = parse_rows(args.rows)
-    smallest = args.min_size if args.min_size is not None else (0 if args.relation == "add-remove" else 1)
-    make = neighbours.add_remove if args.relation == "add-remove" else neighbours.substitute
     check_reports({name: getattr(args, name) for name in ("output", *KINDS)})
     with contextlib.redirect_stdout(console):
-        audit = Audit(
-            name=args.program or args.target or "",
-            mechanism=_checked_mechanism(args, settings, here),
-            claim=claim,
-            neighbours=make(rows, min_size=smallest, max_size=args.max_size),
-        )
+        audit = _audit_of_function(args, settings, here)
         with executor_for(settings) as executor:
             result = audit.run(**settings.overrides(), alpha=settings.alpha, executor=executor)
         interrupted = result.stopped_by is StoppedBy.INTERRUPT
@@ -557,3 +545,45 @@ def check_command(args: argparse.Namespace, settings: Settings, here: Path, out:
     if args.json:
         out.write(document.to_json())
     return INTERRUPTED if interrupted else document.exit_code(settings.fail_on)
+
+
+def _audit_of_function(args: argparse.Namespace, settings: Settings, here: Path) -> Audit:
+    """Make the audit that the options of ``check`` and ``verify`` describe."""
+    from dpaudit import neighbours
+    from dpaudit.cli.rows import parse_rows
+
+    claim: Claim = PureDP(args.epsilon) if args.delta == 0.0 else ApproxDP(args.epsilon, args.delta)
+    rows = parse_rows(args.rows)
+    smallest = args.min_size if args.min_size is not None else (0 if args.relation == "add-remove" else 1)
+    make = neighbours.add_remove if args.relation == "add-remove" else neighbours.substitute
+    return Audit(
+        name=getattr(args, "program", None) or args.target or "",
+        mechanism=_checked_mechanism(args, settings, here),
+        claim=claim,
+        neighbours=make(rows, min_size=smallest, max_size=args.max_size),
+    )
+
+
+def verify_command(args: argparse.Namespace, settings: Settings, here: Path, out: IO[str]) -> int:
+    """``dpaudit verify``: the exact law of the code; inconclusive if it cannot be followed."""
+    from dpaudit.symbolic.verification import verify_code
+
+    with contextlib.redirect_stdout(sys.stderr):
+        audit = _audit_of_function(args, settings, here)
+        try:
+            found = verify_code(
+                audit.mechanism,
+                audit.claim,
+                audit.neighbours,
+                examples=args.examples,
+                seed=args.seed,
+                seconds=args.seconds,
+            )
+        except CannotFollow as error:
+            print(f"INCONCLUSIVE: the code cannot be followed. {error}", file=out)
+            print(f"Audit it by samples: dpaudit check {args.target} ...", file=out)
+            return UNDECIDED
+    print(found, file=out)
+    if args.law:
+        print(f"law on the data:\n{found.law}\nlaw on the neighbour:\n{found.neighbour_law}", file=out)
+    return {Verdict.VIOLATION: FAILED, Verdict.INCONCLUSIVE: UNDECIDED}.get(found.verdict, OK)

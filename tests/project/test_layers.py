@@ -29,6 +29,7 @@ LAYER = {
     "anonymity": 3,
     "adapters": 3,
     "accountant": 3.5,
+    "symbolic": 3.2,
     "diagnosis": 3.5,
     "training": 3.5,
     "mechanisms": 3,

@@ -1,0 +1,1 @@
+"""From a finished path to the law of its output."""

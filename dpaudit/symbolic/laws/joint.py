@@ -1,0 +1,413 @@
+r"""The joint law of draws that were compared with each other on one path.
+
+On a path the draws are independent, each restricted to a region, and pairs of them obey linear constraints
+(``answer + x_1 > threshold + x_0``). If the pairs form a tree, every probability is a chain of one-dimensional integrals:
+with the tree hung up at any draw ``r``,
+
+.. math:: P(\text{path}) = \int f_r(x) \prod_{c} m_c(x)\,dx, \qquad
+          m_c(x) = \int f_c(y)\, 1[\text{constraints}(x, y)] \prod_{d} m_d(y)\,dy,
+
+over the children ``c`` of ``r``, and ``d`` of ``c``. For a child without children of its own, ``m_c`` is the mass of an
+interval under its law, in closed form: one shared threshold against many answers (AboveThreshold), and the largest of many
+noisy scores, are single integrals. Deeper trees use a table of the inner integral (:class:`Cumulative`).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from dpaudit.exact.form import Array, Continuous, Form, Tail
+from dpaudit.exact.quadrature import log_integral, log_integrals, resolved
+from dpaudit.symbolic.values import forms
+from dpaudit.symbolic.values.paths import Constraint, Stop, Trace
+from dpaudit.symbolic.values.regions import FULL, Region
+from dpaudit.symbolic.values.sources import ROUNDING, Source
+
+INTEGRAL_ERROR = 1e-11
+"""Relative error allowed for one integral over closed forms; measured errors are below 1e-12."""
+TABLE_ERROR = 1e-9
+"""Relative error allowed for an integral over a table of another."""
+_REACH = 80.0
+"""Distance from the outermost landmark at which a table ends; draws are in units of their scale."""
+_MOST_EDGES = 4000
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
+_LEGENDRE = np.polynomial.legendre.legvander(_NODES, 23)
+_PROJECTION = _LEGENDRE.T * _WEIGHTS * (np.arange(24)[:, None] + 0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """What a path says about its draws: independent ones with a region each, and trees of dependent ones."""
+
+    trace: Trace
+    regions: dict[int, Region]
+    edges: dict[int, dict[int, list[Constraint]]]
+    components: list[list[int]]
+
+    @classmethod
+    def of(cls, trace: Trace) -> Joint:
+        """Sort the constraints of a finished run."""
+        regions = dict(trace.regions)
+        edges: dict[int, dict[int, list[Constraint]]] = defaultdict(dict)
+        for constraint in trace.constraints:
+            if len(constraint.terms) == 1:
+                ((index, factor),) = constraint.terms
+                cut = -constraint.constant / factor
+                closed = not constraint.strict
+                side = Region.above(cut, closed=closed) if factor > 0 else Region.below(cut, closed=closed)
+                regions[index] = regions[index].meet(side)
+            elif len(constraint.terms) == 2:
+                (a, _), (b, _) = constraint.terms
+                edges[a].setdefault(b, []).append(constraint)
+                edges[b].setdefault(a, []).append(constraint)
+            else:
+                raise Stop(f"A comparison of {len(constraint.terms)} random draws with each other is not followed")
+        return cls(trace, regions, edges, _components(edges))
+
+    def dependent(self, index: int) -> list[int] | None:
+        """The draws that a draw was compared with, directly or not, itself among them."""
+        return next((component for component in self.components if index in component), None)
+
+    def density(self, root: int) -> Node:
+        """The tree of a draw, hung up at that draw."""
+        return self._node(root, None)
+
+    def positive(self, root: int) -> bool:
+        """Return True if the density of a draw is positive wherever its own law is: no other draw can be ruled out."""
+        component = self.dependent(root) or [root]
+        ends = [self.trace.draws[index].source.support() for index in component if index != root]
+        return (
+            all(math.isinf(low) and math.isinf(high) for low, high in ends)
+            and all(self.regions[index] is FULL for index in component if index != root)
+            and all(len(constraints) == 1 for index in component for constraints in self.edges[index].values())
+        )
+
+    def _node(self, index: int, parent: int | None) -> Node:
+        children = [
+            (self._node(other, index), constraints)
+            for other, constraints in self.edges.get(index, {}).items()
+            if other != parent
+        ]
+        source = self.trace.draws[index].source
+        if children and parent is not None and source.integer:
+            raise Stop("A comparison of several whole random numbers in a chain is not followed")
+        form = source.form if source.shares is None else Form({x: math.log(share) for x, share in source.shares})
+        region = self.regions[index]
+        whole = source if region is FULL and not children else None
+        return Node(index, forms.restricted(form, region), [Message(*child, index) for child in children], whole)
+
+    def log_mass(self, component: list[int]) -> tuple[float, float]:
+        """Log-probability of a component, and its relative error."""
+        root = max(component, key=lambda index: len(self.edges[index]))
+        node = self.density(root)
+        return node.log_total(), node.error()
+
+
+def _components(edges: dict[int, dict[int, list[Constraint]]]) -> list[list[int]]:
+    found: list[list[int]] = []
+    left = set(edges)
+    while left:
+        waiting, component = [left.pop()], []
+        links = 0
+        while waiting:
+            index = waiting.pop()
+            component.append(index)
+            links += len(edges[index])
+            for other in edges[index]:
+                if other in left:
+                    left.discard(other)
+                    waiting.append(other)
+        if links // 2 != len(component) - 1:
+            raise Stop(
+                "Random draws are compared with each other in a circle (more than a tree of comparisons), which is not "
+                "followed"
+            )
+        found.append(sorted(component))
+    return found
+
+
+@dataclass(eq=False)
+class Node:
+    """A draw with the messages of its children: an unnormalised law. ``whole`` is its source if nothing restricts it."""
+
+    index: int
+    form: Form
+    messages: list[Message]
+    whole: Source | None = None
+    table: Cumulative | None = field(default=None)
+
+    def error(self) -> float:
+        """Relative error of its total."""
+        if not self.messages:
+            return ROUNDING
+        deep = any(message.child.messages for message in self.messages)
+        return TABLE_ERROR if deep else INTEGRAL_ERROR
+
+    def log_density(self, x: Array, side: int = 1) -> Array:
+        """Log of the law's density (or of its masses) times the messages."""
+        assert self.form.continuous is not None
+        total: Array = self.form.continuous.log_density(x, side)
+        for message in self.messages:
+            total = total + message.log_value(x)
+        return total
+
+    def points(self) -> list[float]:
+        """Kinks and landmarks, in increasing order."""
+        assert self.form.continuous is not None
+        part = self.form.continuous
+        low, high = part.support
+        marks = {*part.kinks, *part.landmarks, *(x for m in self.messages for x in m.points())}
+        return sorted(x for x in marks if low < x < high and math.isfinite(x))
+
+    def log_total(self) -> float:
+        """Log of the total mass."""
+        atoms = [
+            value + sum(float(m.log_value(np.array([x]))[0]) for m in self.messages)
+            for x, value in self.form.atoms.items()
+        ]
+        terms = [value for value in atoms if value > -math.inf]
+        if self.form.lattice is not None:
+            k = _support(self.form)
+            values = self.form.lattice.log_mass(k) + sum(m.log_value(k.astype(np.float64)) for m in self.messages)
+            terms.append(float(np.logaddexp.reduce(values)))
+        if self.form.continuous is not None and self.error() == TABLE_ERROR:
+            terms.append(float(self.cumulative().below[-1]))
+        elif self.form.continuous is not None:
+            low, high = self.form.continuous.support
+            inner = self.points() or [0.5 * (low + high) if math.isfinite(low + high) else 0.0]
+            terms.append(log_integral(self.log_density, [low, *inner, high]))
+        return float(np.logaddexp.reduce(terms)) if terms else -math.inf
+
+    def continuous(self) -> Continuous:
+        """The density with all that a divergence needs."""
+        assert self.form.continuous is not None
+        part = self.form.continuous
+        points = self.points()
+        _, marks = resolved(self.log_density, [part.support[0], *(points or [0.0]), part.support[1]])
+        inside = tuple(x for x in marks if part.support[0] < x < part.support[1])
+        return Continuous(
+            self.log_density,
+            lambda low, high: log_integrals(self.log_density, low, high, tuple(points), inside),
+            part.support,
+            tuple(sorted({*points, *(x for x in part.support if math.isfinite(x))})),
+            tuple(sorted({*inside, *points, *(x for x in part.support if math.isfinite(x))})),
+            (self._tail(0), self._tail(1)),
+        )
+
+    def _tail(self, end: int) -> Tail | None:
+        assert self.form.continuous is not None
+        tail = self.form.continuous.tails[end]
+        for message in self.messages:
+            other = message.tail(end)
+            if tail is None or other is None:
+                return None
+            tail = Tail(
+                tail.quadratic + other.quadratic,
+                tail.linear + other.linear,
+                tail.power + other.power,
+                tail.constant + other.constant,
+            )
+        return tail
+
+    def cumulative(self) -> Cumulative:
+        """A table of the distribution function."""
+        if self.table is None:
+            assert self.form.continuous is not None
+            slopes = [abs(slope) for message in self.messages for slope, *_ in message.bounds()]
+            width = 0.5 * min([1.0, *(1.0 / slope for slope in slopes if slope > 0.0)])
+            self.table = Cumulative.of(self.log_density, self.form.continuous.support, self.points(), width)
+        return self.table
+
+
+def _support(form: Form) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """The points of a lattice outside which less than 1e-20 of its mass lies."""
+    assert form.lattice is not None
+    first, last, reach = min(form.lattice.landmarks), max(form.lattice.landmarks), 64
+    total = form.lattice.log_total()
+    while form.lattice.unbounded(0) and form.lattice.log_range(-math.inf, first - 1) > total - 46.0:
+        first, reach = first - reach, 2 * reach
+    while form.lattice.unbounded(1) and form.lattice.log_range(last + 1, math.inf) > total - 46.0:
+        last, reach = last + reach, 2 * reach
+    if last - first > 1 << 20:
+        raise Stop("A whole random number with too many values was compared with another draw")
+    return np.arange(first, last + 1)
+
+
+@dataclass(eq=False)
+class Message:
+    """The mass of a child's draw that the constraints with its parent leave, as a function of the parent's value."""
+
+    child: Node
+    constraints: list[Constraint]
+    parent: int
+
+    def bounds(self) -> list[tuple[float, float, bool, bool]]:
+        """Each constraint as a bound ``slope * x + shift`` on the child: whether it is from below, and strict."""
+        found = []
+        for constraint in self.constraints:
+            factors = dict(constraint.terms)
+            own, other = factors[self.child.index], factors[self.parent]
+            found.append((float(-other / own), float(-constraint.constant / own), own > 0, constraint.strict))
+        return found
+
+    def _interval(self, x: Array) -> tuple[Array, Array]:
+        low, high = np.full(x.shape, -np.inf), np.full(x.shape, np.inf)
+        for slope, shift, below, _ in self.bounds():
+            line = slope * x + shift
+            low, high = (np.maximum(low, line), high) if below else (low, np.minimum(high, line))
+        return low, high
+
+    def log_value(self, x: Array) -> Array:
+        """Log of the message at several values of the parent."""
+        x = np.asarray(x, dtype=np.float64)
+        bounds = self.bounds()
+        source = self.child.whole
+        if len(bounds) == 1 and source is not None:
+            slope, shift, below, _ = bounds[0]
+            tail = source.log_above if below else source.log_below
+            if tail is not None:
+                return tail(slope * x + shift)
+        low, high = self._interval(x)
+        part = self.child.form.continuous
+        if part is not None and self.child.messages:
+            return self.child.cumulative().log_mass(low, high)
+        if part is not None:
+            return np.where(low < high, part.log_mass(low, np.maximum(low, high)), -np.inf)
+        return self._discrete(x)
+
+    def _discrete(self, x: Array) -> Array:
+        form = self.child.form
+        if form.lattice is not None:
+            k = _support(form)
+            values, masses = k.astype(np.float64), form.lattice.log_mass(k)
+        else:
+            values = np.array(list(form.atoms), dtype=np.float64)
+            masses = np.array(list(form.atoms.values()), dtype=np.float64)
+        allowed = np.ones((x.size, values.size), dtype=bool)
+        flat = x.ravel()[:, None]
+        for constraint in self.constraints:
+            factors = dict(constraint.terms)
+            own, other = float(factors[self.child.index]), float(factors[self.parent])
+            value = own * values + other * flat + float(constraint.constant)
+            allowed &= value > 0.0 if constraint.strict else value >= 0.0
+        table = np.where(allowed, masses, -np.inf)
+        with np.errstate(divide="ignore"):
+            top = np.maximum(table.max(axis=1), -1e300)
+            return (top + np.log(np.exp(table - top[:, None]).sum(axis=1))).reshape(x.shape)  # type: ignore[no-any-return]
+
+    def points(self) -> list[float]:
+        """Values of the parent at which the message is not smooth, or changes on the scale of the child."""
+        form = self.child.form
+        if form.continuous is None:
+            marks = [float(x) for x in form.atoms] if form.lattice is None else []  # type: ignore[arg-type]
+            if form.lattice is not None:
+                marks = [float(k) for k in _support(form)[:4096]]
+        else:
+            part = form.continuous
+            inner = self.child.points() if self.child.messages else [*part.kinks, *part.landmarks]
+            marks = [*inner, *(x for x in part.support if math.isfinite(x))]
+        lines = self.bounds()
+        found = [(mark - shift) / slope for slope, shift, _, _ in lines for mark in marks]
+        for place, (slope, shift, _, _) in enumerate(lines):
+            for other, moved, _, _ in lines[:place]:
+                if other != slope:
+                    found.append((shift - moved) / (other - slope))
+        return found
+
+    def tail(self, end: int) -> Tail | None:
+        """The log of the message towards an infinity of the parent, for one bound on a child with a simple tail."""
+        part = self.child.form.continuous
+        bounds = self.bounds()
+        if part is None or self.child.messages or len(bounds) != 1:
+            return None
+        slope, shift, below, _ = bounds[0]
+        direction = (1.0 if end else -1.0) * math.copysign(1.0, slope)  # where the bound goes
+        total = float(part.log_mass(np.array(-np.inf), np.array(np.inf)))
+        if (direction > 0.0) != below:
+            return Tail(constant=total)  # the bound runs away, and all of the child is left
+        tail = part.tails[1 if direction > 0.0 else 0]
+        if tail is None or tail.quadratic or tail.power or tail.linear <= 0.0:
+            return None
+        # The mass beyond y is exp(constant - linear |y|) / linear, at y = slope x + shift with |y| = direction y.
+        size = tail.linear * abs(slope)
+        return Tail(linear=size, constant=tail.constant - math.log(tail.linear) - tail.linear * direction * shift)
+
+
+@dataclass(frozen=True, slots=True)
+class Cumulative:
+    """The integral of a density, by Legendre polynomials on panels on which it is accurate.
+
+    ``below`` and ``above`` are the logs of the masses on either side of every edge, so that small masses at both ends keep
+    their relative accuracy.
+    """
+
+    edges: Array
+    coefficients: Array
+    peaks: Array
+    below: Array
+    above: Array
+
+    @classmethod
+    def of(
+        cls, log_f: Callable[[Array], Array], support: tuple[float, float], points: Sequence[float], width: float
+    ) -> Cumulative:
+        """Make the table on panels no wider than ``width``, which end at all points and reach down to exp(-80)."""
+        inner = list(points) or [0.0 if math.isinf(support[0]) else support[0]]
+        start, stop = max(support[0], inner[0] - _REACH), min(support[1], inner[-1] + _REACH)
+        marks = np.unique([x for x in (start, *inner, stop) if start <= x <= stop]).tolist()
+        steps = [np.linspace(a, b, 1 + max(1, math.ceil((b - a) / width)))[:-1] for a, b in itertools.pairwise(marks)]
+        edges = np.append(np.concatenate(steps), marks[-1])
+        if edges.size > _MOST_EDGES:
+            raise Stop("Draws of very different scales are compared with each other in a chain, which is not followed")
+        low, high = edges[:-1], edges[1:]
+        half = 0.5 * (high - low)
+        x = (low + half)[:, None] + half[:, None] * _NODES
+        values = log_f(x.ravel()).reshape(x.shape)
+        peaks = np.where(np.isfinite(values.max(axis=1)), values.max(axis=1), 0.0)
+        coefficients = np.exp(values - peaks[:, None]) @ _PROJECTION.T
+        with np.errstate(divide="ignore"):
+            masses = np.log(np.maximum(2.0 * coefficients[:, 0] * half, 0.0)) + peaks
+        below = np.concatenate([[-np.inf], np.logaddexp.accumulate(masses)])
+        above = np.concatenate([np.logaddexp.accumulate(masses[::-1])[::-1], [-np.inf]])
+        return cls(edges, coefficients, peaks, below, above)
+
+    def _partial(self, panel: Any, left: Array, right: Array) -> Array:
+        """Log of the integral from ``left`` to ``right`` inside one panel."""
+        low, high = self.edges[panel], self.edges[panel + 1]
+        half = 0.5 * (high - low)
+        ends = [np.clip((x - low) / half - 1.0, -1.0, 1.0) for x in (left, right)]
+        first, second = (np.polynomial.legendre.legvander(x, 24) for x in ends)
+        change = second - first
+        integrals = np.empty((*panel.shape, 24))
+        integrals[..., 0] = ends[1] - ends[0]
+        degrees = np.arange(1, 24)
+        integrals[..., 1:] = (change[..., 2:25] - change[..., 0:23]) / (2.0 * degrees + 1.0)
+        value = (integrals * self.coefficients[panel]).sum(axis=-1) * half
+        with np.errstate(divide="ignore"):
+            return np.log(np.maximum(value, 0.0)) + self.peaks[panel]  # type: ignore[no-any-return]
+
+    def log_mass(self, low: Array, high: Array) -> Array:
+        """Log-mass of intervals."""
+        last = self.edges.size - 2
+        a, b = np.clip(low, self.edges[0], self.edges[-1]), np.clip(high, self.edges[0], self.edges[-1])
+        first = np.clip(np.searchsorted(self.edges, a, side="right") - 1, 0, last)
+        final = np.clip(np.searchsorted(self.edges, b, side="left") - 1, 0, last)
+        inside = self._partial(first, a, b)
+        rest = self._partial(first, a, self.edges[first + 1])
+        start = self._partial(final, self.edges[final], b)
+        # Whole panels between: as a difference of masses on the side where they are small.
+        with np.errstate(invalid="ignore", divide="ignore"):
+            left = self.below[final] + np.log(-np.expm1(self.below[first + 1] - self.below[final]))
+            right = self.above[first + 1] + np.log(-np.expm1(self.above[final] - self.above[first + 1]))
+            between = np.where(self.below[final] < self.above[first + 1], left, right)
+            between = np.where(final > first + 1, np.where(np.isnan(between), -np.inf, between), -np.inf)
+        several = np.logaddexp(np.logaddexp(rest, start), between)
+        value = np.where(first == final, inside, several)
+        return np.where(a < b, value, -np.inf)

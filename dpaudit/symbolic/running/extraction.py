@@ -1,0 +1,450 @@
+"""The exact output law of a function on one data set: all its paths, each with its probability and the law of its output.
+
+The function is run once for every path, with symbols in place of random numbers, the likeliest paths first. Every path is
+then run again with plain numbers that follow it, and its output must be what the symbols say. That second run has no
+symbols and no replaced functions in it, so whatever the first one misunderstood (a type that is asked for, state that is
+kept, code in C) shows as a difference, which stops the extraction.
+"""
+
+from __future__ import annotations
+
+import copy
+import heapq
+import itertools
+import math
+import threading
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpaudit._util.validation import shorten
+from dpaudit.errors import CannotFollow, MechanismError
+from dpaudit.mechanism import Raised
+from dpaudit.symbolic.laws.joint import Joint
+from dpaudit.symbolic.laws.outputs import Coordinate, coordinates, kind_of, merged_sums, read, settle
+from dpaudit.symbolic.running.coverage import Lines
+from dpaudit.symbolic.running.generator import Replay, Replaying, SymbolicGenerator, evaluated, used_otherwise
+from dpaudit.symbolic.running.patches import Reach, symbolic_functions, symbolic_randomness
+from dpaudit.symbolic.running.state import Surroundings
+from dpaudit.symbolic.values.paths import Cut, Fork, Stop, Trace, active, is_user_code, running
+from dpaudit.symbolic.values.regions import Region
+from dpaudit.symbolic.values.sources import ROUNDING
+from dpaudit.symbolic.values.symbols import Steps, is_symbol
+
+Release = Callable[[Any, np.random.Generator], Any]
+
+_LOCK = threading.RLock()  # the replaced functions are those of the whole process
+_SAMPLES = 64
+_MOST_REPLAYS = 64
+_CLOSE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """When the exploration of one data set ends.
+
+    ``paths`` and ``seconds`` bound the work; what is then left goes into ``rest``. Paths with a probability below
+    ``negligible`` are not followed, and go there too.
+    """
+
+    paths: int = 4096
+    seconds: float = 10.0
+    negligible: float = 1e-18
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One way through the function: its probability (to a relative error), and the law of its output.
+
+    ``skeleton`` is the structure of the output; ``coordinates`` are its numbers, independent on this path.
+    """
+
+    weight: float
+    error: float
+    skeleton: Hashable
+    coordinates: tuple[Coordinate, ...]
+    shown: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Extraction:
+    """The law of a function's output on one data set: the leaves, and the probability of what was not followed."""
+
+    leaves: tuple[Leaf, ...]
+    rest: float
+    lines: frozenset[tuple[str, int]] = field(default_factory=frozenset)
+
+    @property
+    def error(self) -> float:
+        """Largest relative error of the probability of a leaf."""
+        return max((leaf.error for leaf in self.leaves), default=0.0)
+
+
+def extract(
+    release: Release,
+    function: Any,
+    data: Any,
+    limits: Limits,
+    lines: Lines | None = None,
+    reach: Reach | None = None,
+) -> Extraction:
+    """Explore all paths of ``release(data, rng)``.
+
+    Parameters
+    ----------
+    release : callable
+        One release, given the data and a generator.
+    function : object
+        What the user wrote: where global names, closures and attributes are looked up.
+    data : any
+        The data set; every run gets a copy.
+    limits : Limits
+        When to end.
+    lines : Lines, optional
+        Records which lines of the user's code were run.
+    reach : Reach, optional
+        What the function can reach, if that is known from an earlier call.
+
+    Raises
+    ------
+    CannotFollow
+        With the file and line at which the function does something that cannot be followed.
+    """
+    with _LOCK:
+        explorer = _Explorer(release, data, limits, lines, reach or Reach.of(function))
+        try:
+            return explorer.run()
+        except Stop as error:
+            raise cannot_follow(error) from None
+
+
+def cannot_follow(error: Stop) -> CannotFollow:
+    """The public form of the exception that ends a run."""
+    filename, line, name = error.place or (None, None, None)
+    return CannotFollow(error.reason, filename=filename, line=line, function=name)
+
+
+@dataclass(eq=False)
+class _Explorer:
+    release: Release
+    data: Any
+    limits: Limits
+    lines: Lines | None
+    reach: Reach
+
+    def run(self) -> Extraction:
+        """Explore, put back what the runs changed, and refuse a function that changed anything."""
+        surroundings, generators = Surroundings(self.reach), self.reach.states()
+        try:
+            result = self._explore()
+        finally:
+            changed = surroundings.restore()
+        if changed:
+            raise Stop(
+                "The function changes a global variable, an attribute or a captured variable, so releases may depend on each "
+                "other"
+            )
+        if self.reach.states() != generators:
+            raise Stop("The function drew from a random generator that it holds in a way that is not followed")
+        return result
+
+    def _explore(self) -> Extraction:
+        started = time.monotonic()
+        tie = itertools.count()
+        waiting: list[tuple[float, int, Fork]] = [(0.0, next(tie), Fork((), (), 0.0))]
+        leaves: list[Leaf] = []
+        rest = 0.0
+        while waiting:
+            negative, _, fork = heapq.heappop(waiting)
+            out_of_time = len(leaves) >= self.limits.paths or time.monotonic() - started > self.limits.seconds
+            if out_of_time or -negative < math.log(self.limits.negligible):
+                rest += math.exp(-negative)
+                continue
+            trace = Trace(fork.choices, fork.signatures)
+            try:
+                output = self._symbolic(trace)
+            except Cut:
+                rest += math.exp(trace.log_bound)
+                output = _CUT
+            for other in trace.forks:
+                heapq.heappush(waiting, (-other.log_bound, next(tie), other))
+            if output is not _CUT:
+                leaf = self._leaf(trace, output)
+                if leaf is not None:
+                    leaves.append(leaf)
+        total = math.fsum(leaf.weight for leaf in leaves)
+        allowed = 1e-9 + sum(leaf.weight * leaf.error for leaf in leaves)
+        if not (1.0 - rest - allowed <= total <= 1.0 + allowed):
+            raise Stop(
+                f"The probabilities of the paths sum to {total!r}; this is a defect of the extraction, please report it"
+            )
+        return Extraction(tuple(leaves), min(1.0, rest), frozenset())
+
+    # One run.
+
+    def _symbolic(self, trace: Trace) -> Any:
+        with running(trace), symbolic_randomness(self.reach), symbolic_functions(self.reach):
+            output = settle(self._call(trace))
+        if trace.stopped is not None:  # the user's code swallowed it
+            raise trace.stopped
+        if trace.cut:
+            raise Cut
+        if len(trace.made) < len(trace.choices):
+            raise Stop(
+                "The function did not repeat itself: on the same data and the same draws it asked for less. It keeps state "
+                "between releases, or has randomness of another kind"
+            )
+        return output
+
+    def _call(self, trace: Trace | None) -> Any:
+        data = copy.deepcopy(self.data)
+        context = self.lines.recording() if self.lines is not None and trace is not None else _Nothing()
+        try:
+            with context:
+                output = self.release(data, SymbolicGenerator())
+                if hasattr(output, "__next__"):
+                    output = list(itertools.islice(output, 100_000))
+        except (Stop, Cut):
+            raise
+        except MechanismError as error:
+            raise Stop(f"The mechanism cannot be run for one release: {error}") from error
+        except Exception as error:
+            raised = Raised.from_exception(error)
+            if _made_by_us(error):
+                raise Stop(
+                    f"The function ends in {raised} where a random number is used", _user_place(error)
+                ) from error
+            if trace is not None:
+                trace.error = error
+            output = raised
+        if any(map(used_otherwise, active().generators)):
+            raise Stop("The random generator was used in a way that is not followed (not through its methods)")
+        return output
+
+    # From a run to a leaf.
+
+    def _leaf(self, trace: Trace, output: Any) -> Leaf | None:
+        with running(trace):
+            numbers: list[Any] = []
+            skeleton = read(output, numbers)
+            numbers = merged_sums(numbers)
+            joint = Joint.of(trace)
+            weight, error = _weight(trace, joint)
+            if weight == 0.0:
+                return None
+            trace.check(*{drawn for number in numbers if is_symbol(number) for drawn in number.draws()})
+            kinds: tuple[str | None, ...] = ()
+            for turn in range(_replays(numbers)):
+                values = _inside(trace, joint, _aimed(numbers, joint, turn), turn)
+                shown = self._replayed(trace, values)
+                seen = self._compared(trace, skeleton, numbers, shown, values)
+                if turn and seen != kinds:
+                    raise Stop(f"The type of the output depends on the values of the random draws ({shorten(shown)})")
+                kinds = seen
+            laws = coordinates(numbers, joint)
+        tags = tuple(law.tag for law in laws)
+        return Leaf(weight, error, (skeleton, kinds, tags), tuple(laws), shown)
+
+    def _replayed(self, trace: Trace, values: dict[int, float]) -> Any:
+        """Run the function with plain numbers that follow the path."""
+        replay = Replay([(name, evaluated(result, values, kind)) for name, result, kind in trace.results])
+        Replaying.current = replay
+        try:
+            with running(Trace()), symbolic_randomness(self.reach):
+                output = self._call(None)
+        finally:
+            Replaying.current = None
+        if replay.failed or replay.place != len(replay.results):
+            raise self._differs(trace, "it draws other random numbers", output)
+        return output
+
+    def _compared(
+        self, trace: Trace, skeleton: Hashable, numbers: list[Any], shown: Any, values: dict[int, float]
+    ) -> tuple[str | None, ...]:
+        """Check that plain numbers give what the symbols say, and return the kinds of the numbers."""
+        plain: list[Any] = []
+        if read(shown, plain) != skeleton or len(plain) != len(numbers):
+            raise self._differs(trace, "its output has another structure", shown)
+        for number, value in zip(numbers, plain, strict=True):
+            expected = float(number.at(values) if is_symbol(number) else number)
+            same = expected == value or (expected != expected and value != value)
+            if not same and not abs(expected - value) <= _CLOSE * (1.0 + abs(expected)):
+                raise self._differs(trace, f"it returns {value!r} in place of {expected!r}", shown)
+        return tuple(map(kind_of, plain))
+
+    def _differs(self, trace: Trace, how: str, shown: Any) -> Stop:
+        error = trace.error
+        place = None if error is None else _user_place(error)
+        reason = "" if error is None else f" With symbols it raises {type(error).__name__}: {error}."
+        return Stop(
+            f"With plain numbers the function does not do what it does with symbols: {how} ({shorten(shown)}).{reason}",
+            place,
+        )
+
+
+def _steps_of(error: BaseException) -> list[Any]:
+    """The steps of a traceback, innermost first."""
+    steps, step = [], error.__traceback__
+    while step is not None:
+        steps.append(step)
+        step = step.tb_next
+    return steps[::-1]
+
+
+def _user_place(error: BaseException) -> tuple[str, int, str] | None:
+    """File, line and function of the innermost step of a traceback that is the user's."""
+    for step in _steps_of(error):
+        code = step.tb_frame.f_code
+        if is_user_code(code.co_filename):
+            return code.co_filename, step.tb_lineno, code.co_name
+    return None
+
+
+def _made_by_us(error: BaseException) -> bool:
+    """Return True if an exception passed through the symbols or the replaced functions before it reached the user's code.
+
+    The generators are no exception to that except where they check their arguments, which numpy itself does.
+    """
+    for step in _steps_of(error):
+        filename = step.tb_frame.f_code.co_filename
+        if is_user_code(filename):
+            return False
+        if filename in _OURS:
+            return True
+    return False
+
+
+_FOLDER = Path(__file__).parents[1]
+_OURS = {str(path) for path in (*(_FOLDER / "values").glob("*.py"), _FOLDER / "running" / "patches.py")}
+
+
+class _Nothing:
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_: Any) -> None:
+        return None
+
+
+_CUT = object()
+
+
+def _weight(trace: Trace, joint: Joint) -> tuple[float, float]:
+    """Probability of a path, and its relative error: rational factors are exact."""
+    exact = Fraction(1)
+    log_mass, error = 0.0, 0.0
+    dependent = {index for component in joint.components for index in component}
+    for drawn in trace.draws:
+        if drawn.index in dependent or any(drawn.index in parents for parents in trace.derived.values()):
+            continue
+        region = joint.regions[drawn.index]
+        share = drawn.source.exact_mass(region)
+        if share is not None:
+            exact *= share
+        elif trace.log_masses[drawn.index] < 0.0 or region is not trace.regions[drawn.index]:
+            log_mass += drawn.source.log_mass(region)
+            error += ROUNDING
+    for component in joint.components:
+        value, relative = joint.log_mass(component)
+        log_mass += value
+        error += relative
+    if exact == 0 or log_mass == -math.inf:
+        return 0.0, 0.0
+    return float(exact) * math.exp(log_mass), error
+
+
+def _replays(numbers: list[Any]) -> int:
+    """Number of replays of a path: every value of a finite function of a draw at least once, as long as they are few."""
+    cells = [len(number.cells) for number in numbers if type(number) is Steps]
+    return min(_MOST_REPLAYS, max([1 if not any(map(is_symbol, numbers)) else 2, *cells]))
+
+
+def _aimed(numbers: list[Any], joint: Joint, turn: int) -> dict[int, Region]:
+    """The cell of every finite function in the output that a replay should hit."""
+    aims: dict[int, Region] = {}
+    for number in numbers:
+        if type(number) is Steps and number.drawn.index not in aims and joint.dependent(number.drawn.index) is None:
+            source, known = number.drawn.source, joint.regions[number.drawn.index]
+            cells = [known.meet(region) for region, _ in number.cells]
+            cells = [cell for cell in cells if source.log_mass(cell) > -math.inf]
+            aims[number.drawn.index] = cells[turn % len(cells)]
+    return aims
+
+
+def _inside(trace: Trace, joint: Joint, aims: dict[int, Region], turn: int) -> dict[int, float]:
+    """Values of the draws that follow the path, the same ones every time."""
+    rng = np.random.Generator(np.random.PCG64(len(trace.made) + 1000 * turn))
+    values: dict[int, float] = {}
+    for component in joint.components:
+        values |= _inside_tree(joint, component, rng)
+    parents = {index for group in trace.derived.values() for index in group}
+    for drawn in trace.draws:
+        if drawn.index not in values and drawn.index not in trace.derived and drawn.index not in parents:
+            region = aims.get(drawn.index, joint.regions[drawn.index])
+            values[drawn.index] = float(drawn.source.sample(region, 1, rng)[0])
+    for derived, group in trace.derived.items():
+        values |= _inside_sum(trace, joint, derived, group, rng)
+    return values
+
+
+def _inside_tree(joint: Joint, component: list[int], rng: np.random.Generator) -> dict[int, float]:
+    """Values of draws that were compared with each other: plain rejection, then one after the other along the tree."""
+    trace = joint.trace
+    drawn = {
+        index: np.asarray(trace.draws[index].source.sample(joint.regions[index], _SAMPLES, rng)) for index in component
+    }
+    good = np.ones(_SAMPLES, dtype=bool)
+    for constraint in trace.constraints:
+        if constraint.terms[0][0] in drawn and len(constraint.terms) == 2:
+            value = sum(float(f) * drawn[index] for index, f in constraint.terms) + float(constraint.constant)
+            good &= value > 0.0 if constraint.strict else value >= 0.0
+    if good.any():
+        place = int(np.flatnonzero(good)[0])
+        return {index: float(sample[place]) for index, sample in drawn.items()}
+    return _along_tree(joint, component, rng)
+
+
+def _along_tree(joint: Joint, component: list[int], rng: np.random.Generator) -> dict[int, float]:
+    from dpaudit.exact.laws.sampling import sample_density
+
+    root = max(component, key=lambda index: len(joint.edges[index]))
+    node = joint.density(root)
+    if any(joint.trace.draws[index].source.integer for index in component):
+        raise Stop("No values were found that follow an unlikely path")
+    values = {root: float(sample_density(node.continuous(), 1, rng)[0])}
+    waiting = [node]
+    while waiting:
+        parent = waiting.pop()
+        for message in parent.messages:
+            low, high = message._interval(np.array([values[parent.index]]))
+            part = message.child.continuous() if message.child.messages else message.child.form.continuous
+            inside = part.restricted(float(low[0]), float(high[0])) if part is not None else None
+            if inside is None:
+                raise Stop("No values were found that follow an unlikely path")
+            values[message.child.index] = float(sample_density(inside, 1, rng)[0])
+            waiting.append(message.child)
+    return values
+
+
+def _inside_sum(
+    trace: Trace, joint: Joint, derived: int, group: tuple[int, ...], rng: np.random.Generator
+) -> dict[int, float]:
+    """Values of draws whose sum, as one draw, must lie in its region."""
+    key = next(key for key, drawn in trace.merged.items() if drawn.index == derived)
+    factors = {index: float(factor) for index, factor in key}
+    normal = trace.draws[derived].source.name == "normal"
+    unit = math.sqrt(math.fsum(f * f for f in factors.values())) if normal else abs(float(key[0][1]))
+    for size in (256, 65536):
+        samples = {index: trace.draws[index].source.sample(joint.regions[index], size, rng) for index in group}
+        value = np.sum([factors[index] * samples[index] for index in group], axis=0) / unit
+        region = joint.regions[derived]
+        good = [k for k, x in enumerate(value.tolist()) if x in region]
+        if good:
+            k = good[0]
+            return {**{index: float(sample[k]) for index, sample in samples.items()}, derived: float(value[k])}
+    raise Stop("No values were found that follow an unlikely path")

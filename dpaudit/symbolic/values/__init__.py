@@ -1,0 +1,1 @@
+"""Symbolic numbers and arrays: draws, what is known about them on a path, and arithmetic with them."""

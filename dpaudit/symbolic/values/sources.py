@@ -1,0 +1,336 @@
+"""The laws of single random draws, in standard form: what the documentation of numpy and ``random`` says they are.
+
+A draw ``rng.laplace(loc, scale)`` is ``loc + scale * x`` with a standard ``x``, so families of location and scale need one
+law each. Draws of whole numbers keep their parameters.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from scipy.special import betainc, gammainc, gammaincc, gammaln, log_ndtr, ndtri
+
+from dpaudit import exact
+from dpaudit.exact.form import Array, Continuous, Form, Integers, Lattice, Tail, form_of, log_difference, log_sum
+from dpaudit.symbolic.values.regions import Region
+
+Points = dict[Any, float]
+
+ROUNDING = 1e-13
+"""Relative error allowed for the mass of one interval: closed forms are within a few units of the last place."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Source:
+    """The law of one draw.
+
+    ``form`` is its normal form, ``named`` the law of ``factor * x + shift`` where ``exact`` has a name for it, and
+    ``shares`` the exact probabilities if the support is finite. ``log_below`` and ``log_above`` are the logs of the distribution
+    function and of its complement, where they are quicker than the form.
+    """
+
+    name: str
+    form: Form
+    named: Callable[[float, float], Any] | None = None
+    shares: tuple[tuple[float, Fraction], ...] | None = None
+    quantile: Callable[[Any], Any] | None = None
+    log_below: Callable[[Array], Array] | None = None
+    log_above: Callable[[Array], Array] | None = None
+
+    @property
+    def integer(self) -> bool:
+        """Whether all values are whole numbers."""
+        return self.form.continuous is None
+
+    def mass(self, region: Region) -> float:
+        """Probability of a region, to a relative error of ROUNDING."""
+        if self.shares is not None:
+            return float(sum((share for value, share in self.shares if value in region), Fraction(0)))
+        return math.exp(self.log_mass(region))
+
+    def exact_mass(self, region: Region) -> Fraction | None:
+        """Probability of a region as a rational number, for finite supports."""
+        if self.shares is None:
+            return None
+        return sum((share for value, share in self.shares if value in region), Fraction(0))
+
+    def log_mass(self, region: Region) -> float:
+        """Log-probability of a region."""
+        return _log_mass(self, region)
+
+    def _computed(self, region: Region) -> float:
+        if self.shares is not None:
+            mass = self.mass(region)
+            return math.log(mass) if mass > 0.0 else -math.inf
+        if self.form.lattice is not None:
+            terms = [self.form.lattice.log_range(first, last) for first, last in region.whole_numbers()]
+        else:
+            assert self.form.continuous is not None
+            terms = [
+                float(self.form.continuous.log_mass(np.array(low), np.array(high))) for low, high in region.intervals()
+            ]
+        return log_sum(np.array(terms, dtype=np.float64)) if terms else -math.inf
+
+    def support(self) -> tuple[float, float]:
+        """Smallest and largest value, possibly infinite."""
+        if self.shares is not None:
+            return self.shares[0][0], self.shares[-1][0]
+        if self.form.lattice is not None:
+            first, last = self.form.lattice.first, self.form.lattice.last
+            return (-math.inf if first is None else first), (math.inf if last is None else last)
+        assert self.form.continuous is not None
+        return self.form.continuous.support
+
+    def sample(self, region: Region, size: int, rng: np.random.Generator) -> Array:
+        """Draw values inside a region."""
+        if self.shares is not None:
+            inside = [(value, float(share)) for value, share in self.shares if value in region]
+            weights = np.array([share for _, share in inside])
+            return rng.choice([value for value, _ in inside], size=size, p=weights / weights.sum())
+        quick = self._by_quantile(region, size, rng)
+        if quick is not None:
+            return quick
+        from dpaudit.exact.laws.sampling import sample_form
+        from dpaudit.symbolic.values.forms import restricted
+
+        return sample_form(restricted(self.form, region), size, rng)
+
+    def _by_quantile(self, region: Region, size: int, rng: np.random.Generator) -> Array | None:
+        """Draw by inverting the distribution function on one part of the region; None where that loses its digits."""
+        part = self.form.continuous
+        if self.quantile is None or part is None:
+            return None
+        ends = np.array(region.intervals())
+        shares = np.exp(part.log_mass(ends[:, 0], ends[:, 1]))
+        low, high = ends[int(np.argmax(shares))]
+        below, above = np.exp(part.log_mass(np.array([-np.inf, -np.inf]), np.array([low, high])))
+        if not (above - below > 1e-9):
+            return None
+        drawn = self.quantile(below + (above - below) * (0.05 + 0.9 * rng.random(size)))
+        inside: Array = np.asarray(drawn, dtype=np.float64)
+        return inside if ((inside > low) & (inside < high)).all() else None
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _log_mass(source: Source, region: Region) -> float:
+    """Paths ask for the same regions of the same laws again and again."""
+    return source._computed(region)
+
+
+def laplace() -> Source:
+    """The Laplace law of location 0 and scale 1."""
+    return _LAPLACE
+
+
+def gaussian() -> Source:
+    """The normal law of mean 0 and variance 1."""
+    return _GAUSSIAN
+
+
+def exponential() -> Source:
+    """The exponential law of rate 1."""
+    return _EXPONENTIAL
+
+
+def uniform() -> Source:
+    """The uniform law between 0 and 1."""
+    return _UNIFORM
+
+
+def gumbel() -> Source:
+    """The Gumbel law (of maxima) of location 0 and scale 1."""
+    return _GUMBEL
+
+
+def logistic() -> Source:
+    """The logistic law of location 0 and scale 1."""
+    return _LOGISTIC
+
+
+def finite(name: str, shares: dict[float, Fraction]) -> Source:
+    """A law of finitely many numbers with rational probabilities."""
+    kept = tuple(sorted((value, share) for value, share in shares.items() if share > 0))
+    return Source(name, Form({value: math.log(share) for value, share in kept}), shares=kept)
+
+
+def geometric(success: float) -> Source:
+    """Number of trials up to the first success: 1, 2, ..."""
+    rate = -math.log1p(-success)
+    log_success = math.log(success)
+
+    def log_mass(k: Integers) -> Array:
+        return np.where(k >= 1, log_success - rate * (k - 1.0), -np.inf)
+
+    def log_range(first: float, last: float) -> float:
+        first = max(first, 1.0)
+        return log_difference(-rate * (first - 1.0), -rate * last) if first <= last else -math.inf
+
+    tail = Tail(linear=rate, constant=log_success + rate)
+    lattice = Lattice(1.0, log_mass, log_range, 1, None, (1,), (1, 1 + math.ceil(1.0 / rate)), (None, tail), True)
+    return Source(f"geometric({success!r})", Form(lattice=lattice))
+
+
+def two_sided_geometric(success: float) -> Source:
+    """The difference of two independent geometric draws."""
+    scale = -1.0 / math.log1p(-success)
+    return Source(f"difference of two geometric({success!r})", exact.DiscreteLaplace(0, scale).form())
+
+
+def poisson(mean: float) -> Source:
+    """The Poisson law."""
+
+    def log_mass(k: Integers) -> Array:
+        k = np.maximum(k, 0) if np.any(k < 0) else k
+        return np.asarray(k * math.log(mean) - mean - gammaln(k + 1.0), dtype=np.float64)
+
+    def guarded(k: Integers) -> Array:
+        return np.where(k >= 0, log_mass(np.asarray(k)), -np.inf)
+
+    def log_range(first: float, last: float) -> float:
+        first = max(first, 0.0)
+        if first > last:
+            return -math.inf
+        if last < math.inf and last - first < 4096.0:
+            return log_sum(guarded(np.arange(int(first), int(last) + 1)))
+        if last == math.inf:
+            above = 1.0 if first == 0.0 else float(gammainc(first, mean))
+            return math.log(above) if above > 0.0 else -math.inf
+        mass = float(gammaincc(last + 1.0, mean)) - (float(gammaincc(first, mean)) if first > 0.0 else 0.0)
+        return math.log(mass) if mass > 0.0 else -math.inf
+
+    middle = int(mean)
+    marks = tuple(sorted({0, middle, middle + math.ceil(4.0 * math.sqrt(mean)) + 4}))
+    return Source(f"poisson({mean!r})", Form(lattice=Lattice(1.0, guarded, log_range, 0, None, (0,), marks)))
+
+
+def binomial(trials: int, success: float) -> Source:
+    """The binomial law, with rational probabilities where there are few trials."""
+    if trials <= 200:
+        p = Fraction(success)
+        return finite(
+            f"binomial({trials}, {success!r})",
+            {float(k): math.comb(trials, k) * p**k * (1 - p) ** (trials - k) for k in range(trials + 1)},
+        )
+
+    def log_mass(k: Integers) -> Array:
+        inside = np.clip(k, 0, trials)
+        value = (
+            gammaln(trials + 1.0)
+            - gammaln(inside + 1.0)
+            - gammaln(trials - inside + 1.0)
+            + inside * math.log(success)
+            + (trials - inside) * math.log1p(-success)
+        )
+        return np.where((k >= 0) & (k <= trials), value, -np.inf)
+
+    def log_range(first: float, last: float) -> float:
+        first, last = max(first, 0.0), min(last, float(trials))
+        if first > last:
+            return -math.inf
+        if last - first < 4096.0:
+            return log_sum(log_mass(np.arange(int(first), int(last) + 1)))
+        upper = 1.0 if last >= trials else float(betainc(trials - last, last + 1.0, 1.0 - success))
+        lower = 0.0 if first == 0.0 else float(betainc(trials - first + 1.0, first, 1.0 - success))
+        return math.log(upper - lower) if upper > lower else -math.inf
+
+    middle = int(trials * success)
+    lattice = Lattice(1.0, log_mass, log_range, 0, trials, (0, trials), tuple(sorted({0, middle, trials})))
+    return Source(f"binomial({trials}, {success!r})", Form(lattice=lattice))
+
+
+def uniform_integers(low: int, high: int) -> Source:
+    """The uniform law on the whole numbers from ``low`` to ``high``, with both."""
+    count = high - low + 1
+    if count <= 4096:
+        return finite(f"integers({low}, {high})", {float(k): Fraction(1, count) for k in range(low, high + 1)})
+    each = -math.log(count)
+
+    def log_mass(k: Integers) -> Array:
+        return np.where((k >= low) & (k <= high), each, -np.inf)
+
+    def log_range(first: float, last: float) -> float:
+        inside = min(last, high) - max(first, low) + 1
+        return math.log(inside) + each if inside > 0 else -math.inf
+
+    marks = (low, high)
+    return Source(
+        f"integers({low}, {high})",
+        Form(lattice=Lattice(1.0, log_mass, log_range, low, high, marks, marks, geometric=True)),
+    )
+
+
+def _standard_uniform() -> Source:
+    def named(factor: float, shift: float) -> exact.PiecewiseConstant:
+        return exact.PiecewiseConstant(sorted((shift, factor + shift)), [0.0])
+
+    return Source("uniform", form_of(named(1.0, 0.0)), named, quantile=lambda u: u)
+
+
+def _standard_gumbel() -> Source:
+    def log_density(x: Array, side: int) -> Array:  # noqa: ARG001 - smooth: both sides agree
+        with np.errstate(over="ignore"):
+            return -x - np.exp(-x)
+
+    def log_mass(low: Array, high: Array) -> Array:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            far, near = np.exp(-np.asarray(low, dtype=np.float64)), np.exp(-np.asarray(high, dtype=np.float64))
+            return np.where(far > near, -near + np.log(-np.expm1(-(far - near))), -np.inf)
+
+    marks = (-4.0, -2.0, -1.0, 0.0, 1.0, 4.0, 12.0)
+    part = Continuous(log_density, log_mass, (-math.inf, math.inf), (), marks, (None, Tail(linear=1.0)))
+    return Source("gumbel", Form(continuous=part), quantile=lambda u: -np.log(-np.log(u)))
+
+
+def _standard_logistic() -> Source:
+    def log_density(x: Array, side: int) -> Array:  # noqa: ARG001 - smooth: both sides agree
+        return -np.abs(x) - 2.0 * np.log1p(np.exp(-np.abs(x)))
+
+    def log_mass(low: Array, high: Array) -> Array:
+        # F(b) - F(a) = (1 - exp(a - b)) / ((1 + exp(-b)) (1 + exp(a)))
+        a, b = np.broadcast_arrays(np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64))
+        with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+            value = np.log(-np.expm1(a - b)) - np.logaddexp(0.0, -b) - np.logaddexp(0.0, a)
+        return np.where(a < b, value, -np.inf)
+
+    tails = (Tail(linear=1.0), Tail(linear=1.0))
+    part = Continuous(log_density, log_mass, (-math.inf, math.inf), (), (-8.0, -2.0, 0.0, 2.0, 8.0), tails)
+    return Source("logistic", Form(continuous=part), quantile=lambda u: np.log(u) - np.log1p(-u))
+
+
+def _log_laplace(x: Array) -> Array:
+    """Log of the distribution function of the standard Laplace law."""
+    half = 0.5 * np.exp(-np.abs(x))
+    return np.where(x < 0.0, x - math.log(2.0), np.log1p(-half))
+
+
+_LAPLACE = Source(
+    "laplace",
+    exact.Laplace(0.0, 1.0).form(),
+    lambda a, b: exact.Laplace(b, abs(a)),
+    quantile=lambda u: np.where(u < 0.5, np.log(2.0 * u), -np.log(2.0 * (1.0 - u))),
+    log_below=_log_laplace,
+    log_above=lambda x: _log_laplace(-x),
+)
+_GAUSSIAN = Source(
+    "normal",
+    exact.Gaussian(0.0, 1.0).form(),
+    lambda a, b: exact.Gaussian(b, abs(a)),
+    quantile=ndtri,
+    log_below=log_ndtr,
+    log_above=lambda x: log_ndtr(-x),
+)
+_EXPONENTIAL = Source(
+    "exponential",
+    exact.Exponential(0.0, 1.0).form(),
+    lambda a, b: exact.Exponential(b, a) if a > 0.0 else None,
+    quantile=lambda u: -np.log1p(-u),
+)
+_UNIFORM = _standard_uniform()
+_GUMBEL = _standard_gumbel()
+_LOGISTIC = _standard_logistic()
