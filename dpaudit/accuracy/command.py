@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
+from dpaudit._util.console import Console
 from dpaudit.errors import InvalidArgument, MissingDependency
 
 EXIT_OK, EXIT_VIOLATED, EXIT_BAD = 0, 1, 2
@@ -86,7 +87,7 @@ def run(args: argparse.Namespace, stdout: TextIO) -> int:
     try:
         return commands[args.accuracy_command](args, stdout)
     except (InvalidArgument, MissingDependency) as error:
-        print(f"error: {error}", file=sys.stderr)
+        Console(sys.stderr).block(f"error: {error}")
         return EXIT_BAD
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import codecs
 import csv
 import importlib
+import itertools
 import re
-import sys
 from array import array
 from collections.abc import Hashable, Iterator, Sequence
 from os import PathLike
@@ -33,6 +33,10 @@ _BYTE_ORDER_MARKS = {
 }
 _SAMPLE = 1 << 16
 """Number of characters from which the delimiter is detected."""
+_LONGEST_CELL = 1 << 24
+"""Largest number of characters of a cell."""
+_LONGEST_LINE = 1 << 26
+"""Largest number of characters of a line."""
 
 
 def read_frame(
@@ -73,6 +77,8 @@ def read_frame(
             f"path={str(path)!r} is not {encoding}: byte {error.object[error.start]:#04x} cannot be decoded "
             f"({error.reason}). Name its encoding; files from spreadsheets on Windows are often encoding='cp1252'."
         ) from None
+    except UnicodeError as error:  # such as text in UTF-16 without a byte order mark
+        raise InvalidArgument(f"path={str(path)!r} is not {encoding}: {error}. Name its encoding.") from None
     except OSError as error:
         raise InvalidArgument(f"path={str(path)!r} cannot be read: {error.strerror or error}.") from error
 
@@ -119,12 +125,27 @@ def _read_csv(
     whole = sample if len(sample) < _SAMPLE else sample[: sample.rfind("\n") + 1]
     sniffed, quote = sniff(whole)
     text.seek(0)
-    csv.field_size_limit(min(sys.maxsize, 1 << 30))
-    reader = csv.reader(text, delimiter=delimiter or sniffed, quotechar=quote, strict=True)
+    before = csv.field_size_limit(_LONGEST_CELL)
+    reader = csv.reader(_lines(text, path), delimiter=delimiter or sniffed, quotechar=quote, strict=True)
     try:
         return _collect(reader, path, columns, marks)
     except csv.Error as error:
         raise InvalidArgument(f"path={path!r}, line {reader.line_num}: {error}. Is the quoting closed?") from None
+    finally:
+        csv.field_size_limit(before)
+
+
+def _lines(text: IO[str], path: str) -> Iterator[str]:
+    """The lines of a file, none of them longer than memory allows: what is not a table may be one line."""
+    for number in itertools.count(1):
+        line = text.readline(_LONGEST_LINE)
+        if not line:
+            return
+        if len(line) >= _LONGEST_LINE:
+            raise InvalidArgument(
+                f"path={path!r}, line {number} has more than {_LONGEST_LINE} characters, so this is no table of cells."
+            )
+        yield line
 
 
 def _collect(reader: Any, path: str, columns: Sequence[Hashable] | None, marks: frozenset[str]) -> pd.DataFrame:

@@ -8,9 +8,10 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpaudit._util.validation import did_you_mean
+from dpaudit._util.validation import check_count, did_you_mean, shorten
 from dpaudit.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ NAMES = (
     "dates",
 )
 
+LONGEST = 10_000  # characters of the text
+DEEPEST = 8  # calls and collections inside each other
+MOST_VALUES = 1_000  # that every row must hold
+MOST_ROWS = 10_000  # of a data set
+LARGEST_INTEGER = 2**1023
+
 
 def parse_rows(text: str) -> SearchStrategy[Any]:
     """Return the strategy that ``text`` names.
@@ -43,55 +50,97 @@ def parse_rows(text: str) -> SearchStrategy[Any]:
         ...
     dpaudit.errors.InvalidArgument: rows="__import__('os')": '__import__' is not a strategy here; use integers...
     """
-    from hypothesis.errors import HypothesisException
     from hypothesis.strategies import SearchStrategy
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about escapes in the text, or arguments that Hypothesis will refuse one day
+        if len(text) > LONGEST:
+            raise InvalidArgument(f"rows={shorten(text)} has {len(text)} characters; at most {LONGEST} are allowed.")
         try:
             tree = ast.parse(text.strip(), mode="eval")
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise InvalidArgument(
-                f"rows={text!r} is not an expression ({error}). Write e.g. integers(0, 10)."
+                f"rows={shorten(text)} is not an expression ({error}). Write e.g. integers(0, 10)."
             ) from None
         try:
             made = _value(tree.body, text)
             if not isinstance(made, SearchStrategy):
-                raise InvalidArgument(f"rows={text!r} must be a strategy such as integers(0, 10), not a plain value.")
+                raise InvalidArgument(
+                    f"rows={shorten(text)} must be a strategy such as integers(0, 10), not a plain value."
+                )
             made.validate()
             if made.is_empty:
-                raise InvalidArgument(f"rows={text!r} has no value at all.")
-        except (HypothesisException, TypeError, ValueError, OverflowError, RecursionError) as error:
-            if isinstance(error, InvalidArgument):
-                raise
-            raise InvalidArgument(f"rows={text!r}: {error or type(error).__name__}") from None
+                raise InvalidArgument(f"rows={shorten(text)} has no value at all.")
+        except InvalidArgument:
+            raise
+        except Exception as error:  # what a strategy does not allow shows in many ways, an AssertionError among them
+            raise InvalidArgument(f"rows={shorten(text)}: {str(error) or type(error).__name__}") from None
     return made
 
 
-def _value(node: ast.expr, text: str) -> Any:
+def check_sizes(min_size: int, max_size: int) -> None:
+    """Refuse data sets that would take minutes to make."""
+    check_count(minimum=0, min_size=min_size, max_size=max_size)
+    if max(min_size, max_size) > MOST_ROWS:
+        raise InvalidArgument(
+            f"min_size={min_size}, max_size={max_size} must be at most {MOST_ROWS}: a leak shows on small data sets. Write an "
+            "audit file with neighbours.fixed for a large one."
+        )
+
+
+def _fewest(node: ast.AST) -> float:
+    """Return at least how many plain values a value of the strategy holds, as far as the text shows it."""
+    if not isinstance(node, ast.Call):
+        return 1.0
+    inner = [_fewest(argument) for argument in (*node.args, *(keyword.value for keyword in node.keywords))]
+    sizes = [
+        keyword.value.value
+        for keyword in node.keywords
+        if keyword.arg == "min_size" and isinstance(keyword.value, ast.Constant)
+    ]
+    size = next((float(min(size, 2**1000)) for size in sizes if isinstance(size, int)), 1.0)
+    return max(size, 1.0) * max(inner, default=1.0)
+
+
+def _value(node: ast.expr, text: str, depth: int = 0) -> Any:
+    if depth > DEEPEST:
+        raise InvalidArgument(f"rows={shorten(text)} is nested more than {DEEPEST} deep.")
     match node:
         case ast.Call(func=ast.Name(id=name)):
             function = _strategy(name, text)
             if any(keyword.arg is None for keyword in node.keywords):
-                raise InvalidArgument(f"rows={text!r}: ** is not allowed.")
-            arguments = [_value(argument, text) for argument in node.args]
-            named = {str(keyword.arg): _value(keyword.value, text) for keyword in node.keywords}
+                raise InvalidArgument(f"rows={shorten(text)}: ** is not allowed.")
+            if _fewest(node) > MOST_VALUES:
+                raise InvalidArgument(
+                    f"rows={shorten(text)}: every row would hold more than {MOST_VALUES} values, which takes too long to make."
+                )
+            arguments = [_value(argument, text, depth + 1) for argument in node.args]
+            named = {str(keyword.arg): _value(keyword.value, text, depth + 1) for keyword in node.keywords}
             return function(*arguments, **named)
         case ast.List(elts=items):
-            return [_value(item, text) for item in items]
+            return [_value(item, text, depth + 1) for item in items]
         case ast.Tuple(elts=items):
-            return tuple(_value(item, text) for item in items)
+            return tuple(_value(item, text, depth + 1) for item in items)
         case ast.Dict(keys=keys, values=values) if None not in keys:
-            return {_value(k, text): _value(v, text) for k, v in zip(keys, values, strict=True) if k is not None}
+            inner = partial(_value, text=text, depth=depth + 1)
+            return {inner(k): inner(v) for k, v in zip(keys, values, strict=True) if k is not None}
         case ast.Constant(value=value):
-            return value
+            return _checked(value, text)
         case ast.UnaryOp(op=ast.USub(), operand=ast.Constant(value=int() | float() as value)):
-            return -value
+            return -_checked(value, text)
         case ast.Name(id="inf" | "nan" as name):
             return float(name)
     raise InvalidArgument(
-        f"rows={text!r}: {ast.unparse(node)!r} is not allowed; use strategies ({', '.join(NAMES)}) and literals."
+        f"rows={shorten(text)}: {ast.unparse(node)!r} is not allowed; use strategies ({', '.join(NAMES)}) and literals."
     )
+
+
+def _checked(value: Any, text: str) -> Any:
+    if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+        raise InvalidArgument(
+            f"rows={shorten(text)}: integers beyond 2^1023 do not fit into a float, and are not allowed."
+        )
+    return value
 
 
 def _strategy(name: str, text: str) -> Callable[..., Any]:
@@ -99,7 +148,7 @@ def _strategy(name: str, text: str) -> Callable[..., Any]:
 
     if name not in NAMES:
         raise InvalidArgument(
-            f"rows={text!r}: {name!r} is not a strategy here; use {', '.join(NAMES)}.{did_you_mean(name, NAMES)}"
+            f"rows={shorten(text)}: {name!r} is not a strategy here; use {', '.join(NAMES)}.{did_you_mean(name, NAMES)}"
         )
     function: Callable[..., Any] = getattr(strategies, name)
     return function

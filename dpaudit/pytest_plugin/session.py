@@ -13,16 +13,17 @@ from dpaudit import baseline
 from dpaudit._util.files import write_whole
 from dpaudit._util.validation import check_choice, check_open_unit
 from dpaudit.claims import Verdict
+from dpaudit.cli.baselines import mechanism_of
 from dpaudit.cli.collect import Collected, collect, hidden
 from dpaudit.cli.config import Settings, load
-from dpaudit.cli.run import entry_of, mechanism_of
+from dpaudit.cli.jobs import entry_of
 from dpaudit.engine.audit import audit
 from dpaudit.engine.options import Options
 from dpaudit.errors import DPAuditError, Inconclusive, InvalidArgument, PrivacyViolation
 from dpaudit.pytest_plugin import REPORTS, Unmet
 from dpaudit.report import check_reports, github_summary, write_reports
 from dpaudit.report.document import Document, Entry, sorted_entries
-from dpaudit.report.terminal import Style, line, totals
+from dpaudit.report.terminal import line, totals
 from dpaudit.result.model import Result, StoppedBy
 
 ENTRIES = pytest.StashKey[list[Entry]]()
@@ -247,7 +248,7 @@ class Session:
     def finish(self, session: pytest.Session) -> None:
         """Add up, look for audits that vanished, write the reports."""
         whole = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-        document = self.document(complete=whole)
+        document = self.document(interrupted=not whole)
         failures = []
         if self.spent > self.settings.alpha * EXACT:
             failures.append(
@@ -266,12 +267,14 @@ class Session:
         if failures and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def document(self, *, complete: bool) -> Document:
+    def document(self, *, interrupted: bool = False) -> Document:
         """All results; of an audit that ran more than once the worst."""
         worst: dict[str, Entry] = {}
         for entry in sorted(self.entries, key=lambda entry: (entry.met, URGENCY[entry.result.verdict])):
             worst.setdefault(entry.result.name, entry)
-        return Document(entries=sorted_entries(list(worst.values())), complete=complete)
+        return Document(
+            entries=sorted_entries(list(worst.values())), interrupted=interrupted, fail_on=self.settings.fail_on
+        )
 
     def _write(self, document: Document, path: Path) -> None:
         target = self.config.invocation_params.dir / path
@@ -300,11 +303,11 @@ class Session:
         """The section at the end of pytest's output."""
         if not self.entries and not self.notes:
             return
-        document = self.document(complete=True)
+        document = self.document()
         reporter.section("dpaudit")
         for entry in document.entries:
             if not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE):
-                reporter.line(line(entry, Style()))
+                reporter.line(line(entry))
         if self.entries:
             again = len(self.entries) - len(document.entries)
             tries = f" With {again} repeated it spent {self.spent:.3g}." if again else ""
