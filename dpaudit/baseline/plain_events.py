@@ -1,4 +1,4 @@
-"""Events and data sets as plain data, read from a file that may come from anywhere: nothing in them is ever executed.
+"""Events as plain data, read from a file that may come from anywhere: nothing in them is ever executed.
 
 An event is ``{"any": [part, ...], "not": false}``: an output is in it if it is in one of the parts (with
 ``not``, in none). A part is the conjunction of what it names:
@@ -21,7 +21,6 @@ and besides, for the channel ``representation``,
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Mapping
 from typing import Any, TypeAlias
@@ -31,7 +30,6 @@ from numpy.typing import NDArray
 
 from dpaudit._util.intervals import clopper_pearson
 from dpaudit._util.validation import shorten
-from dpaudit._util.values import source
 from dpaudit.engine.encoding.batch import Encoded, record_keys
 from dpaudit.engine.views.float_bits import is_grid, lowest_bit
 from dpaudit.errors import InvalidArgument
@@ -134,92 +132,6 @@ def _code(text: Any) -> np.uint64:
     if not isinstance(text, str) or len(text) != 16:
         raise ValueError(f"{text!r} is not a code of 16 hexadecimal digits")
     return np.uint64(int(text, 16))
-
-
-def rebuild(text: str) -> Any:
-    """The data set that source text written by ``dpaudit._util.values.source`` stands for, by parsing alone.
-
-    >>> rebuild("[1, float('inf'), ('a', None)]")
-    [1, inf, ('a', None)]
-    >>> rebuild("np.array([1, 2], dtype='int8')")
-    array([1, 2], dtype=int8)
-    >>> rebuild("__import__('os').getcwd()")
-    Traceback (most recent call last):
-        ...
-    dpaudit.errors.InvalidArgument: "__import__('os').getcwd()" has no plain form...
-    """
-    try:
-        made = _value(ast.parse(text.strip(), mode="eval").body)
-        if source(made) == text.strip():
-            return made
-    except (SyntaxError, ValueError, TypeError, OverflowError, RecursionError, MemoryError, KeyError):
-        pass
-    raise InvalidArgument(f"{shorten(text)} has no plain form, so the data set cannot be made again.")
-
-
-_SCALARS = ("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
-
-
-def _value(node: ast.expr) -> Any:
-    match node:
-        case ast.Constant(value=value):
-            return value
-        case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
-            collection = {ast.List: list, ast.Tuple: tuple, ast.Set: set}[type(node)]
-            return collection(_value(item) for item in items)
-        case ast.Dict(keys=keys, values=values):
-            return {_value(key): _value(value) for key, value in zip(keys, values, strict=True) if key is not None}
-        case ast.UnaryOp(op=ast.USub(), operand=operand):
-            return -_real(operand)
-        case ast.BinOp(left=left, op=ast.Add() | ast.Sub() as sign, right=ast.Constant(value=complex() as imaginary)):
-            return _real(left) + (imaginary if isinstance(sign, ast.Add) else -imaginary)
-        case ast.Call(
-            func=ast.Name(id="float"), args=[ast.Constant(value="inf" | "-inf" | "nan" as name)], keywords=[]
-        ):
-            return float(name)
-        case ast.Call(func=ast.Name(id="set" | "frozenset" as name), args=[], keywords=[]):
-            return set() if name == "set" else frozenset()
-        case ast.Call(func=ast.Name(id="frozenset"), args=[ast.Set() as items], keywords=[]):
-            return frozenset(_value(items))
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr="array"), args=[items], keywords=keywords):
-            return _array(_value(items), keywords)
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=name), args=[item], keywords=[]) if (
-            name in _SCALARS
-        ):
-            return getattr(np, name)(_value(item))
-        case ast.Call(func=ast.Attribute(value=made, attr="reshape"), args=[shape], keywords=[]):
-            array = _value(made)
-            if isinstance(array, np.ndarray):
-                return array.reshape(_value(shape))
-        case ast.Call(
-            func=ast.Attribute(
-                value=ast.Call(
-                    func=ast.Attribute(value=ast.Name(id="pd"), attr="DataFrame"), args=[columns], keywords=[]
-                ),
-                attr="astype",
-            ),
-            args=[dtypes],
-            keywords=[],
-        ):
-            import pandas as pd
-
-            return pd.DataFrame(_value(columns)).astype(_value(dtypes))
-    raise ValueError(f"{type(node).__name__} has no plain form")
-
-
-def _real(node: ast.expr) -> Any:
-    value = _value(node)
-    if isinstance(value, bool) or not isinstance(value, int | float | complex):
-        raise TypeError("a sign needs a number")
-    return value
-
-
-def _array(items: Any, keywords: list[ast.keyword]) -> NDArray[Any]:
-    named = {keyword.arg: _value(keyword.value) for keyword in keywords}
-    dtype = np.dtype(named.pop("dtype", "float64"))
-    if named or dtype.hasobject:
-        raise ValueError("only plain arrays have a plain form")
-    return np.array(items, dtype=dtype)
 
 
 def log_ratio_interval(on_data: tuple[int, int], on_neighbour: tuple[int, int], alpha: float) -> tuple[float, float]:

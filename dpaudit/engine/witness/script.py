@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 from dpaudit import claims
+from dpaudit._util.escape import one_line
+from dpaudit._util.literals import constructed
 from dpaudit.claims import Claim
 from dpaudit.mechanism import Batched, Fresh, Named, PerRelease, Plain
 from dpaudit.result.model import Witness
@@ -72,13 +74,11 @@ def script(witness: Witness, claim: Claim, definitions: str, origin: Any, *, one
         )
     text = TEMPLATE.format(
         claim=repr(claim),
-        event=witness.event.replace("\\", "\\\\").replace('"', "'"),
+        event=one_line(witness.event).replace("\\", "\\\\").replace('"', "'"),
         imports=("import pandas as pd\n" if "pd." in witness.data + witness.neighbour else "") + imports + "\n" + note,
         mechanism=expression or f"placeholder({f'the mechanism {full_name(origin)}'!r})",
-        data=witness.data if witness.literal else f"placeholder('the data')  # {_one_line(witness.data)}",
-        neighbour=witness.neighbour
-        if witness.literal
-        else f"placeholder('the data')  # {_one_line(witness.neighbour)}",
+        data=witness.data if witness.literal else f"placeholder('the data')  # {one_line(witness.data)}",
+        neighbour=witness.neighbour if witness.literal else f"placeholder('the data')  # {one_line(witness.neighbour)}",
         definitions=definitions,
         expression=witness.event_code or "placeholder('the event')",
         one_by_one=one_by_one or "raises " in witness.event,
@@ -91,7 +91,7 @@ def script(witness: Witness, claim: Claim, definitions: str, origin: Any, *, one
 def full_name(origin: Any) -> str:
     """What a mechanism that cannot be written down is called, in one line: its own name, or that of its class."""
     named = _function_or_class(origin)
-    return _one_line(f"{getattr(named, '__module__', None)}.{named.__qualname__}")
+    return one_line(f"{getattr(named, '__module__', None)}.{named.__qualname__}")
 
 
 def unwritten(origin: Any) -> str:
@@ -108,10 +108,6 @@ def unwritten(origin: Any) -> str:
 def _function_or_class(origin: Any) -> Any:
     inner = getattr(origin, "__wrapped__", origin)
     return inner if isinstance(getattr(inner, "__qualname__", None), str) else type(inner)
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\n", " ")
 
 
 def importable(origin: Any) -> tuple[str, str]:
@@ -133,7 +129,7 @@ def importable(origin: Any) -> tuple[str, str]:
         text = repr(origin)
         try:
             names = {"Relation": claims.Relation, **{name: getattr(claims, name) for name in CLAIMS}}
-            if eval(text, {"__builtins__": {}}, {kind.__name__: kind, **names}) == origin:
+            if constructed(text, {kind.__name__: kind, **names}) == origin:
                 used = [name for name in names if name in text]
                 line = f"from dpaudit import {', '.join(used)}\n" if used else ""
                 return f"{line}from {kind.__module__} import {kind.__name__}", text
