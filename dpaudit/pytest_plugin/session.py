@@ -27,7 +27,14 @@ from dpaudit.report.terminal import line, totals
 from dpaudit.result.model import Result, StoppedBy
 
 ENTRIES = pytest.StashKey[list[Entry]]()
+COUNT = pytest.StashKey[int]()  # audits of the test so far
+ACCEPTED = pytest.StashKey[list[Result]]()  # violations that pytest.raises expected
+LEFT = pytest.StashKey[bool]()  # the test has ended
 REGRESSIONS = pytest.StashKey[list[str]]()
+SWALLOWED = (
+    "A violation was found, but its exception did not reach pytest: it was raised in a thread, or caught. If it is expected, say "
+    "so with pytest.raises(dpaudit.PrivacyViolation), or with expect= of the fixture dpaudit_audit."
+)
 EXACT = 1.0 + 1e-9  # shares of alpha add up to alpha, but for rounding
 URGENCY = {Verdict.VIOLATION: 0, Verdict.INCONCLUSIVE: 1, Verdict.NO_VIOLATION_FOUND: 2}
 
@@ -46,6 +53,7 @@ class Session:
         self.violations: dict[str, str] = {}
         self.charged = 0.0
         self.entries: list[Entry] = []
+        self.late: list[Entry] = []  # found by threads after their test had ended
         self.spent = 0.0
         self.notes: list[str] = []
         self.stored: baseline.Baseline | None = None
@@ -125,7 +133,7 @@ class Session:
             return item.name
         if name is not None:
             return f"{item.nodeid}::{name}"
-        number = len(item.stash.setdefault(ENTRIES, [])) + 1
+        number = item.stash[COUNT] = item.stash.get(COUNT, 0) + 1
         return item.nodeid if number == 1 else f"{item.nodeid} #{number}"
 
     def marked(self, item: pytest.Item) -> dict[str, Any]:
@@ -147,12 +155,22 @@ class Session:
             return bool(marker.kwargs["allow_inconclusive"])
         return self.settings.fail_on != "inconclusive"
 
-    def record(self, item: pytest.Item, result: Result, collected: Collected | None = None) -> None:
+    def record(
+        self,
+        item: pytest.Item,
+        result: Result,
+        collected: Collected | None = None,
+        expect: Verdict | None = None,
+    ) -> None:
         """Keep a result for the report of its test, with what is worse than in the baseline."""
         if collected is None:
-            entry = Entry(result=result, path=_relative(item.path, self.settings.root), line=_line(item))
+            path = _relative(item.path, self.settings.root)
+            entry = Entry(result=result, expect=expect, path=path, line=_line(item))
         else:
             entry = entry_of(collected, result, self.settings.root)
+        if item.stash.get(LEFT, False):
+            self.late.append(entry)
+            return
         item.stash.setdefault(ENTRIES, []).append(entry)
         item.user_properties.append(
             (f"dpaudit {result.name}", f"{result.verdict}, epsilon >= {result.epsilon_lower:.4g}")
@@ -196,8 +214,10 @@ class Session:
             **options: Any,
         ) -> Result:
             chosen, prepared = self.prepare(item, name, options)
+            if expect is not None:
+                check_choice([verdict.value for verdict in Verdict], expect=str(expect))
             result = audit(mechanism, claim, neighbours, name=chosen, **prepared)
-            self.record(item, result)
+            self.record(item, result, expect=None if expect is None else Verdict(str(expect)))
             allowed = self.allows_inconclusive(item) if allow_inconclusive is None else allow_inconclusive
             self.judge(result, expect, allow_inconclusive=allowed)
             return result
@@ -209,13 +229,37 @@ class Session:
         if self.settings.fail_on == "never":
             return
         if expect is not None:
-            check_choice([verdict.value for verdict in Verdict], expect=str(expect))
             if result.verdict is not Verdict(str(expect)):
                 raise Unmet(f"Expected {expect}, but:\n\n{result}")
         elif result.verdict is Verdict.VIOLATION:
             raise PrivacyViolation(str(result), result)
         elif result.verdict is Verdict.INCONCLUSIVE and not allow_inconclusive:
             raise Inconclusive(str(result), result)
+
+    def accept(self, item: pytest.Item, error: BaseException | None) -> None:
+        """Note a violation that ``pytest.raises`` expected."""
+        if isinstance(error, PrivacyViolation):
+            item.stash.setdefault(ACCEPTED, []).append(error.result)
+
+    def fail_on_swallowed(self, item: pytest.Item) -> None:
+        """Fail a test that found a violation and went on: in a thread, or where its exception was caught."""
+        unmet = [entry for entry in item.stash.get(ENTRIES, []) if self._swallowed(item, entry)]
+        if unmet:
+            self.violations[item.nodeid] = str(unmet[0].result)
+            pytest.fail(f"{SWALLOWED}\n\n" + "\n\n".join(str(entry.result) for entry in unmet), pytrace=False)
+
+    def _swallowed(self, item: pytest.Item, entry: Entry) -> bool:
+        if self.settings.fail_on == "never" or entry.met or entry.result.verdict is not Verdict.VIOLATION:
+            return False
+        return not any(entry.result is result for result in item.stash.get(ACCEPTED, []))
+
+    def leave(self, item: pytest.Item) -> None:
+        """Note that a test has ended; its threads may go on."""
+        item.stash[LEFT] = True
+
+    def gather_late(self, plain: Iterable[Mapping[str, Any]]) -> None:
+        """Take over what threads of another process found."""
+        self.late += [Entry.from_dict(entry) for entry in plain]
 
     def fail_on_regressions(self, item: pytest.Item) -> None:
         """A test that found nothing still fails if it is worse than the baseline."""
@@ -229,11 +273,11 @@ class Session:
     def attach(self, item: pytest.Item, report: pytest.TestReport) -> None:
         """Put the results of a test on its report, as plain data that crosses processes.
 
-        A violation in a test that did not fail was expected, by ``expect`` or by ``pytest.raises``.
+        A violation in a test that did not fail was expected, by ``pytest.raises`` or as an expected failure.
         """
         entries = item.stash.get(ENTRIES, [])
         item.stash[ENTRIES] = []
-        if not report.failed:
+        if not report.failed and self.settings.fail_on != "never":
             entries = [entry if entry.met else replace(entry, expect=entry.result.verdict) for entry in entries]
         if entries:
             report.dpaudit = [entry.to_dict() for entry in entries]  # type: ignore[attr-defined]
@@ -248,8 +292,10 @@ class Session:
     def finish(self, session: pytest.Session) -> None:
         """Add up, look for audits that vanished, write the reports."""
         whole = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        failures = [f"{SWALLOWED} {line(entry)}" for entry in self.late if not entry.met]
+        self.entries += self.late
+        self.spent += sum(entry.result.alpha for entry in self.late)
         document = self.document(interrupted=not whole)
-        failures = []
         if self.spent > self.settings.alpha * EXACT:
             failures.append(
                 f"The audits spent a false-alarm probability of {self.spent:.3g}, more than alpha={self.settings.alpha:g}."

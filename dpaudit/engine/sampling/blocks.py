@@ -24,6 +24,7 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
+from dpaudit._util.surroundings import engine_state, mechanism_state
 from dpaudit._util.values import fingerprint
 from dpaudit.engine.encoding.batch import (
     Encoded,
@@ -132,6 +133,10 @@ class Sampler:
         held : bool
             Copy the outputs if needed. If False, use them before the next call, which may write into the same memory.
         """
+        with mechanism_state():
+            return self._draw(data, size, seed, deadline, held)
+
+    def _draw(self, data: Any, size: int, seed: ISeedSequence, deadline: float | None, held: bool) -> Outputs:
         rng = np.random.Generator(np.random.PCG64(seed))  # type: ignore[arg-type]  # numpy's stubs leave out the interface
         if _is_secret(data) and not getattr(self.mechanism, "samples_secrets", False):
             # Pufferfish: the data are drawn anew in every trial.
@@ -290,7 +295,8 @@ def run_sent_task(task: Task, seconds: float | None = None) -> TaskResult:
         _SIGNATURES[task.audit] = worker_signatures(task, deadline)
     signatures = _SIGNATURES.get(task.audit, (None, None))
     before = fingerprint((task.data, task.neighbour))
-    ended = run_task(task, deadline=deadline)
+    with engine_state():
+        ended = run_task(task, deadline=deadline)
     if fingerprint((task.data, task.neighbour)) != before:
         raise MechanismError(CHANGED_INPUT)
     return replace(ended, worker=(os.getpid(), *signatures))
