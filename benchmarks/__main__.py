@@ -26,6 +26,7 @@ NAMES = {
     "scaling": "throughput over workers",
     "samplers": "samplers of the reference mechanisms against the bare draws",
     "accuracy": "verification of all accuracy theorems",
+    "soak": "hostile runs of the command line: exit codes, whole files, no process left",
     "anonymity": "Mondrian and measures on 100,000 rows",
 }
 EXAMPLE = "python -m benchmarks all --quick --json figures.json"

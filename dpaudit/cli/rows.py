@@ -74,7 +74,8 @@ def parse_rows(text: str) -> SearchStrategy[Any]:
         except InvalidArgument:
             raise
         except Exception as error:  # what a strategy does not allow shows in many ways, an AssertionError among them
-            raise InvalidArgument(f"rows={shorten(text)}: {str(error) or type(error).__name__}") from None
+            reason = str(error) or f"arguments that are not allowed ({type(error).__name__})"
+            raise InvalidArgument(f"rows={shorten(text)}: {reason}") from None
     return made
 
 
