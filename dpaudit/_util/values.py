@@ -185,4 +185,7 @@ def source(value: Any) -> str:
         return "[" + ", ".join(map(source, value)) + "]"
     if type(value) is tuple:
         return "(" + ", ".join(map(source, value)) + ("," if len(value) == 1 else "") + ")"
-    return repr(value)
+    text = repr(value)
+    if type(value).__module__ == "numpy" and isinstance(value, np.generic) and not text.startswith("np."):
+        return f"np.{type(value).__name__}({text})"  # before version 2 numpy leaves out the type
+    return text
