@@ -7,7 +7,6 @@ import os
 import signal
 import sys
 import threading
-from multiprocessing import connection, parent_process
 
 _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
 
@@ -26,6 +25,8 @@ def end_with_parent(parent: int) -> None:
             if os.getppid() != parent:  # it ended before the kernel knew
                 os.kill(os.getpid(), signal.SIGKILL)
             return
+    from multiprocessing import connection, parent_process
+
     started_by = parent_process()
     if started_by is not None:
         sentinel = started_by.sentinel

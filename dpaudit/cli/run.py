@@ -39,7 +39,7 @@ def run_command(args: argparse.Namespace, settings: Settings, here: Path, out: C
     stored = None if stored_at is None else baseline.read(stored_at)
     check_reports({name: getattr(args, name) for name in ("output", "save_baseline", *KINDS)})
     with contextlib.redirect_stdout(Unbroken(console.stream)), Interrupts() as interrupts:
-        plan = make_plan(args, settings, here, console)
+        plan = _planned(args, settings, here, console, interrupts)
         if jobs > 1 or (settings.workers > 1 and not settings.executor):
             results = side_by_side(plan, jobs, workers=settings.workers, err=err)
         else:
@@ -60,6 +60,17 @@ def run_command(args: argparse.Namespace, settings: Settings, here: Path, out: C
     if args.json:
         out.json(document.to_json())
     return document.exit_code()
+
+
+def _planned(
+    args: argparse.Namespace, settings: Settings, here: Path, console: Console, interrupts: Interrupts
+) -> RunPlan:
+    try:
+        return make_plan(args, settings, here, console)
+    except KeyboardInterrupt:
+        if interrupts.possible:
+            raise
+        raise InvalidArgument("An audit file raised KeyboardInterrupt, but nobody interrupted the run.") from None
 
 
 def _warn_about_seconds(plan: RunPlan, err: Console) -> None:

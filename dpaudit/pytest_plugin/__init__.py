@@ -179,14 +179,15 @@ class Hooks:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Attach results to the report, which is what travels from a worker of pytest-xdist to the controller."""
         report = yield
-        del call
         if self._session is not None:
-            self._session.attach(item, report)
+            self._session.attach(item, report, None if call.excinfo is None else call.excinfo.value)
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather results, from wherever they were found."""
-        if getattr(report, "dpaudit", None) and not hasattr(self.config, "workerinput"):
+        if (getattr(report, "dpaudit", None) or getattr(report, "dpaudit_failure", None)) and not hasattr(
+            self.config, "workerinput"
+        ):
             self.session.gather(report)
 
     @pytest.hookimpl(optionalhook=True)

@@ -11,6 +11,7 @@ import pytest
 
 from dpaudit import baseline
 from dpaudit._util.files import write_whole
+from dpaudit._util.messages import described
 from dpaudit._util.validation import check_choice, check_open_unit
 from dpaudit.claims import Verdict
 from dpaudit.cli.baselines import mechanism_of
@@ -22,7 +23,7 @@ from dpaudit.engine.options import Options
 from dpaudit.errors import DPAuditError, Inconclusive, InvalidArgument, PrivacyViolation
 from dpaudit.pytest_plugin import REPORTS, Unmet
 from dpaudit.report import check_reports, github_summary, write_reports
-from dpaudit.report.document import Document, Entry, sorted_entries
+from dpaudit.report.document import Document, Entry, Failure, sorted_entries
 from dpaudit.report.terminal import line, totals
 from dpaudit.result.model import Result, StoppedBy
 
@@ -36,6 +37,7 @@ SWALLOWED = (
     "so with pytest.raises(dpaudit.PrivacyViolation), or with expect= of the fixture dpaudit_audit."
 )
 EXACT = 1.0 + 1e-9  # shares of alpha add up to alpha, but for rounding
+WHOLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)  # every test that was collected has run
 URGENCY = {Verdict.VIOLATION: 0, Verdict.INCONCLUSIVE: 1, Verdict.NO_VIOLATION_FOUND: 2}
 
 
@@ -53,6 +55,7 @@ class Session:
         self.violations: dict[str, str] = {}
         self.charged = 0.0
         self.entries: list[Entry] = []
+        self.failures: list[Failure] = []  # audits that could not be run
         self.late: list[Entry] = []  # found by threads after their test had ended
         self.spent = 0.0
         self.notes: list[str] = []
@@ -270,7 +273,7 @@ class Session:
 
     # Reporting
 
-    def attach(self, item: pytest.Item, report: pytest.TestReport) -> None:
+    def attach(self, item: pytest.Item, report: pytest.TestReport, error: BaseException | None) -> None:
         """Put the results of a test on its report, as plain data that crosses processes.
 
         A violation in a test that did not fail was expected, by ``pytest.raises`` or as an expected failure.
@@ -281,9 +284,19 @@ class Session:
             entries = [entry if entry.met else replace(entry, expect=entry.result.verdict) for entry in entries]
         if entries:
             report.dpaudit = [entry.to_dict() for entry in entries]  # type: ignore[attr-defined]
+        # An audit that could not be run. Any other error of an ordinary test is none of an audit.
+        verdict = isinstance(error, PrivacyViolation | Inconclusive | Unmet | pytest.fail.Exception)
+        expected = Exception if isinstance(item, AuditItem) else DPAuditError
+        if report.failed and not verdict and isinstance(error, expected):
+            name = item.name if isinstance(item, AuditItem) else item.nodeid
+            path = _relative(item.path, self.settings.root)
+            failure = Failure(name=name, reason=described(error), path=path, line=_line(item))
+            report.dpaudit_failure = failure.to_dict()  # type: ignore[attr-defined]
 
     def gather(self, report: pytest.TestReport) -> None:
         """Take the results off a report."""
+        if (failure := getattr(report, "dpaudit_failure", None)) is not None:
+            self.failures.append(Failure.from_dict(failure))
         for plain in getattr(report, "dpaudit", []):
             entry = Entry.from_dict(plain)
             self.spent += entry.result.alpha
@@ -291,11 +304,13 @@ class Session:
 
     def finish(self, session: pytest.Session) -> None:
         """Add up, look for audits that vanished, write the reports."""
-        whole = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+        whole = session.exitstatus in WHOLE
         failures = [f"{SWALLOWED} {line(entry)}" for entry in self.late if not entry.met]
         self.entries += self.late
         self.spent += sum(entry.result.alpha for entry in self.late)
-        document = self.document(interrupted=not whole)
+        if session.exitstatus not in (*WHOLE, pytest.ExitCode.INTERRUPTED, pytest.ExitCode.NO_TESTS_COLLECTED):
+            self.failures.append(Failure(name="pytest", reason=f"The run ended with exit status {session.exitstatus}."))
+        document = self.document(interrupted=session.exitstatus == pytest.ExitCode.INTERRUPTED)
         if self.spent > self.settings.alpha * EXACT:
             failures.append(
                 f"The audits spent a false-alarm probability of {self.spent:.3g}, more than alpha={self.settings.alpha:g}."
@@ -319,7 +334,10 @@ class Session:
         for entry in sorted(self.entries, key=lambda entry: (entry.met, URGENCY[entry.result.verdict])):
             worst.setdefault(entry.result.name, entry)
         return Document(
-            entries=sorted_entries(list(worst.values())), interrupted=interrupted, fail_on=self.settings.fail_on
+            entries=sorted_entries(list(worst.values())),
+            interrupted=interrupted,
+            failures=tuple(self.failures),
+            fail_on=self.settings.fail_on,
         )
 
     def _write(self, document: Document, path: Path) -> None:

@@ -580,3 +580,21 @@ def test_audits_in_fixtures_belong_to_the_session(suite: Any) -> None:
     result.assert_outcomes(passed=1, errors=1)
     names = [a["result"]["name"] for a in json.loads((suite.pytester.path / "r.json").read_text())["audits"]]
     assert names == ["test_privacy.py::test_safe", "test_privacy.py::test_safe #2", "test_privacy.py::test_unsafe"]
+
+
+@pytest.mark.parametrize("words", [(), ("-n", "1")], ids=["here", "xdist"])
+def test_audits_that_could_not_run_are_in_the_reports(suite: Any, words: tuple[str, ...]) -> None:
+    suite.audits(
+        "def wrong(data, size, rng):\n    return [0.0]\n"
+        "def missing():\n    raise KeyError('x')\n"
+        + suite.audit("broken", "wrong")
+        + suite.audit("good")
+        + 'odd = dpaudit.Audit(name="odd", mechanism=missing, mechanism_is_factory=True, claim=ONE, neighbours=PAIR)\n'
+    )
+    suite.tests("def test_other():\n    assert False\n")
+    result = suite.run_apart("--dpaudit-report", "r.json", *words)
+    assert result.ret == 1
+    document = json.loads((suite.pytester.path / "r.json").read_text())
+    assert sorted(failure["name"] for failure in document["failures"]) == ["broken", "odd"]
+    assert (document["complete"], document["interrupted"]) == (False, False)
+    assert [audit["result"]["name"] for audit in document["audits"]] == ["good"]
