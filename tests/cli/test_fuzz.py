@@ -9,6 +9,7 @@ import contextlib
 import io
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -97,8 +98,8 @@ def test_command_lines(filled: Any, capsys: pytest.CaptureFixture[str], start: l
 def ends_well(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(line, stdout=io.StringIO()) in CODES
     err = capsys.readouterr().err
-    assert "Traceback" not in err
-    assert "not foreseen" not in err
+    # A frame of a traceback. Hypothesis tries constants of this file too, so no plain text will do.
+    assert not re.search(r'^  File "[^"]+", line \d+', err, re.MULTILINE)
 
 
 TOML_VALUES = st.recursive(
