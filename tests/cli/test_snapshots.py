@@ -289,7 +289,7 @@ MISTAKES = {
         {},
         (
             "dpaudit: argument COMMAND: invalid choice: 'chekc' (choose from 'run', 'check', 'list', 'report', 'compare', "
-            "'init', 'accuracy', 'anonymity') Did you mean 'check'?\nTry 'dpaudit --help'.\n"
+            "'init', 'accountant', 'accuracy', 'anonymity') Did you mean 'check'?\nTry 'dpaudit --help'.\n"
         ),
     ),
 }
