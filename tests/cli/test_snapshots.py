@@ -288,8 +288,9 @@ MISTAKES = {
         ["chekc"],
         {},
         (
-            "dpaudit: argument COMMAND: invalid choice: 'chekc' (choose from 'run', 'check', 'list', 'report', 'compare', "
-            "'init', 'accuracy', 'anonymity', 'anonymise', 'risk') Did you mean 'check'?\nTry 'dpaudit --help'.\n"
+            "dpaudit: argument COMMAND: invalid choice: 'chekc' (choose from 'run', 'check', 'verify', 'list', 'report', "
+            "'compare', 'init', 'accountant', 'tradeoff', 'accuracy', 'anonymity', 'anonymise', 'risk', 'statements') "
+            "Did you mean 'check'?\nTry 'dpaudit --help'.\n"
         ),
     ),
 }

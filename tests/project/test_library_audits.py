@@ -1,4 +1,7 @@
-"""Audits of current releases: one file an adapter, and the extra ``libraries`` installs what they audit. Nothing is run."""
+"""Audits of current releases: one file an adapter, and the extras ``libraries`` and ``opacus`` install what they audit.
+
+Nothing is run.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,8 @@ def test_the_extra_installs_what_is_audited():
     extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text(encoding="utf-8"))["project"][
         "optional-dependencies"
     ]
-    installed = {re.split(r"[<>=!~\[; ]", requirement)[0] for requirement in extras["libraries"]}
+    wanted = [*extras["libraries"], *extras["opacus"]]
+    installed = {re.split(r"[<>=!~\[; ]", requirement)[0] for requirement in wanted} - {"torch"}  # opacus' own
     packages = {"sklearn": "scikit-learn", "dp_accounting": "dp-accounting"}
     asked = {name for path in FILES for name in re.findall(r'find_spec\("(\w+)"\)', path.read_text(encoding="utf-8"))}
     assert {packages.get(name, name) for name in asked} == installed
@@ -48,7 +52,9 @@ def test_a_file_can_be_imported_without_its_library(path):
         check(audit)
 
 
-@pytest.mark.parametrize(("name", "made"), [("diffprivlib_audits", "_all"), ("flower_audits", "rounds")])
+@pytest.mark.parametrize(
+    ("name", "made"), [("diffprivlib_audits", "_all"), ("flower_audits", "rounds"), ("opacus_audits", "steps")]
+)
 def test_definitions_need_no_library(name, made):
     found = getattr(importlib.import_module(f"audits.libraries.{name}"), made)()
     assert len({audit.name for audit in found}) == len(found)

@@ -47,7 +47,7 @@ def test_whole_numbers_of_a_region(region):
     assert found == {k for k in range(-10, 11) if k in region}
 
 
-@pytest.mark.parametrize("operation", OPERATIONS, ids=repr)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=[f"{type(one).__name__}-{k}" for k, one in enumerate(OPERATIONS)])
 @given(region=regions, x=st.floats(-4.9, 4.9).filter(lambda x: abs(20 * x - round(20 * x)) > 1e-6))
 def test_preimages_are_where_values_lie_in_the_region(operation, region, x):
     value = operation.value(x)
@@ -57,7 +57,7 @@ def test_preimages_are_where_values_lie_in_the_region(operation, region, x):
 
 
 @pytest.mark.parametrize("source", CONTINUOUS, ids=lambda source: source.name)
-@pytest.mark.parametrize("operation", OPERATIONS, ids=repr)
+@pytest.mark.parametrize("operation", OPERATIONS, ids=[f"{type(one).__name__}-{k}" for k, one in enumerate(OPERATIONS)])
 @pytest.mark.parametrize(
     "region",
     [
