@@ -100,15 +100,15 @@ def _list(args: argparse.Namespace, out: Console) -> int:
         _print_json([_describe(theorem) for theorem in THEOREMS], out)
         return EXIT_OK
     for theorem in THEOREMS:
-        print(f"{theorem.name}  ({theorem.source})", file=out)
-        print(f"  {theorem.title}", file=out)
+        out.block(f"{theorem.name}  ({theorem.source})")
+        out.block(f"  {theorem.title}")
         defaults = ", ".join(
             name if default is None else f"{name}={_short(default)}"
             for name, (_, default) in theorem.parameters.items()
         )
-        print(f"  parameters: {defaults}", file=out)
+        out.block(f"  parameters: {defaults}")
         for form in theorem.forms:
-            print(f"    {form.variant:<24}{form.expected:<10}{form.note}", file=out)
+            out.block(f"    {form.variant:<24}{form.expected:<10}{form.note}")
     return EXIT_OK
 
 
@@ -164,22 +164,21 @@ def _show(args: argparse.Namespace, out: Console) -> int:
         }
         _print_json(payload, out)
         return EXIT_OK
-    print(f"{theorem.title}  ({theorem.source})\n{theorem.statement}", file=out)
-    print(f"at {_point(point)}", file=out)
+    out.block(f"{theorem.title}  ({theorem.source})\n{theorem.statement}")
+    out.block(f"at {_point(point)}")
     for form, bound, truth, status in entries:
-        print(f"\n{form.variant}: {form.note}", file=out)
-        print(
+        out.block(f"\n{form.variant}: {form.note}")
+        out.block(
             f"  {bound.quantity} {bound.sense} {_number(bound.value)}{'  (vacuous)' if bound.vacuous else ''}",
-            file=out,
         )
         if bound.terms:
-            print("  with " + ", ".join(f"{name}={_number(value)}" for name, value in bound.terms.items()), file=out)
+            out.block("  with " + ", ".join(f"{name}={_number(value)}" for name, value in bound.terms.items()))
         for condition in bound.unmet:
-            print(f"  hypothesis not met: {condition}", file=out)
+            out.block(f"  hypothesis not met: {condition}")
         if truth is not None:
-            print(f"  truth {_interval(truth)}: {status}", file=out)
+            out.block(f"  truth {_interval(truth)}: {status}")
     for form, reason in undefined:
-        print(f"\n{form.variant}: {form.note}\n  undefined here: {reason}", file=out)
+        out.block(f"\n{form.variant}: {form.note}\n  undefined here: {reason}")
     return EXIT_OK
 
 
@@ -259,22 +258,21 @@ def _print_verifications(results: Sequence[Any], out: Console) -> None:
         for label, row in shown if result.counterexample is not result.worst else shown[:1]:
             if row is None:
                 continue
-            print(f"\n{result.theorem.name}, {result.form.variant}: {label}", file=out)
-            print(f"  at {_point(row.point)}", file=out)
-            print(f"  {row.bound.quantity} {row.bound.sense} {_number(row.bound.value)} is claimed", file=out)
-            print(f"  truth {_interval(row.truth)}", file=out)
+            out.block(f"\n{result.theorem.name}, {result.form.variant}: {label}")
+            out.block(f"  at {_point(row.point)}")
+            out.block(f"  {row.bound.quantity} {row.bound.sense} {_number(row.bound.value)} is claimed")
+            out.block(f"  truth {_interval(row.truth)}")
             if row.truth.error_probability:
-                print(f"  (false with probability at most {result.error_probability:.1g})", file=out)
+                out.block(f"  (false with probability at most {result.error_probability:.1g})")
     for result in results:
         if result.missed:
-            print(
+            out.block(
                 f"\n{result.theorem.name}, {result.form.variant}: a counterexample is expected, and none was found at these "
                 f"{len(result.rows)} points; try more --points, or another region.",
-                file=out,
             )
     broken = [result for result in results if result.broken]
     for result in broken:
-        print(f"\nUNEXPECTED: {result.theorem.name}, {result.form.variant} is violated.", file=out)
+        out.block(f"\nUNEXPECTED: {result.theorem.name}, {result.form.variant} is violated.")
 
 
 def _compare(args: argparse.Namespace, out: Console) -> int:
@@ -391,7 +389,7 @@ def _print_json(payload: Any, out: Console) -> None:
 def _print_table(rows: Sequence[Sequence[str]], out: Console) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), file=out)
+        out.block("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def _interval(truth: Any) -> str:

@@ -154,5 +154,5 @@ def _end_as(sent: int | None, status: int, err: Console) -> None:
         how = f"by {signal.Signals(number).name}"
     err.line(
         f"dpaudit: the process ended {how} before the run did, so there is no result: code under audit ended it, or the system "
-        "did. With -j 2 each audit runs in a process of its own, and the others go on."
+        "did. `dpaudit run -j 2` runs each audit in a process of its own, so that the others go on."
     )

@@ -76,21 +76,21 @@ def _list(args: argparse.Namespace, out: Console) -> int:
         )
         return EXIT_OK
     for number, row in chosen:
-        print(f"{number:>3}  {row.key:<28}{row.standing:<16}{row.source}, {row.place}", file=out)
+        out.block(f"{number:>3}  {row.key:<28}{row.standing:<16}{row.source}, {row.place}")
         _indented("", row.says, out)
         _indented("corrected: ", row.corrected, out)
         _indented("counterexample: ", row.counterexample, out)
-        print(f"     {row.command}", file=out)
+        out.block(f"     {row.command}")
     counts = ", ".join(
         f"{sum(row.standing is standing for _, row in chosen)} {standing}" for standing in Standing
     )  # in the order of the enum
-    print(f"\n{len(chosen)} statements: {counts}.", file=out)
+    out.block(f"\n{len(chosen)} statements: {counts}.")
     return EXIT_OK
 
 
 def _indented(label: str, text: str, out: Console) -> None:
     if text:
-        print(textwrap.fill(label + text, WIDTH, initial_indent="     ", subsequent_indent="       "), file=out)
+        out.block(textwrap.fill(label + text, WIDTH, initial_indent="     ", subsequent_indent="       "))
 
 
 def _parameters(statement: Any, given: Sequence[str]) -> dict[str, Any]:
@@ -126,19 +126,19 @@ def _show(args: argparse.Namespace, out: Console) -> int:
         }
         out.json(json.dumps(payload, indent=2, allow_nan=False) + "\n")
         return EXIT_OK if expected else EXIT_CONTRADICTED
-    print(f"{row.source}, {row.place} ({row.kind})", file=out)
+    out.block(f"{row.source}, {row.place} ({row.kind})")
     _indented("", row.says, out)
-    print(f"verdict: {finding.standing}", file=out)
+    out.block(f"verdict: {finding.standing}")
     _indented("corrected: ", row.corrected, out)
     _indented("counterexample: ", row.counterexample, out)
     for line in finding.lines:
-        print(textwrap.fill(line, WIDTH, initial_indent="  - ", subsequent_indent="    "), file=out)
+        out.block(textwrap.fill(line, WIDTH, initial_indent="  - ", subsequent_indent="    "))
     for picture in finding.pictures:
-        print(f"\n{picture}", file=out)
+        out.block(f"\n{picture}")
     if row.parameters:
-        print("parameters: " + ", ".join(f"{k}={v}" for k, v in (row.parameters | parameters).items()), file=out)
+        out.line("parameters: " + ", ".join(f"{k}={v}" for k, v in (row.parameters | parameters).items()))
     if not expected:
-        print(f"CONTRADICTS the ledger, which says: {row.standing}.", file=out)
+        out.block(f"CONTRADICTS the ledger, which says: {row.standing}.")
     return EXIT_OK if expected else EXIT_CONTRADICTED
 
 
@@ -163,13 +163,11 @@ def _verify(args: argparse.Namespace, out: Console) -> int:
         found.append(row.as_json() | {"found": str(finding.standing), "as_expected": finding.as_expected})
         if not args.json:
             mark = "" if finding.as_expected else f"  CONTRADICTS the ledger: {row.standing}"
-            print(
+            out.block(
                 f"{number:>3}  {row.key:<28}{finding.standing:<16}{time.monotonic() - started:5.1f} s{mark}",
-                file=out,
-                flush=True,
             )
     if args.json:
         out.json(json.dumps(found, indent=2, allow_nan=False) + "\n")
     else:
-        print(f"\n{len(STATEMENTS)} statements were run; {contradicted} contradict the ledger.", file=out)
+        out.block(f"\n{len(STATEMENTS)} statements were run; {contradicted} contradict the ledger.")
     return EXIT_CONTRADICTED if contradicted else EXIT_OK

@@ -306,6 +306,70 @@ def test_no_command_lets_text_of_others_through(project: Any, capsys: pytest.Cap
     assert all(shown)
 
 
+@pytest.mark.parametrize("mode", [(), ("-j", "2")], ids=["serial", "jobs"])
+def test_what_an_accuracy_check_raises_is_its_error(project: Any, mode: tuple[str, ...]) -> None:
+    checks = (
+        f"def {name}_(data):\n    {body}\n"
+        f'{name} = dpaudit.AccuracyAudit(name="{name}", mechanism={name}_, truth=len, claim=dpaudit.MeanError(1.5), data=[[1]])\n'
+        for name, body in RAISING.items()
+        if name != "output"
+    )
+    project.audits(HEAD, *checks, project.audit("good"))
+    code, out = project.run("run", *mode, "--output", "o.json")
+    assert code == 2
+    assert "NO_VIOLATION_FOUND  good" in out
+    assert "5 of 6 audits could not be run." in out
+    document = json.loads(Path("o.json").read_text())
+    assert sorted(f["name"] for f in document["failures"]) == sorted(set(RAISING) - {"output"})
+    assert not document["interrupted"]
+
+
+def test_no_further_command_lets_text_of_others_through(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    name = repr(HOSTILE)
+    project.audits(
+        f"def shows(data, rng):\n    print({name})\n    return data[0]\n",
+        f"def refuses(composition, delta):\n    raise ValueError({name})\n",
+        f"accurate = dpaudit.AccuracyAudit(name={name}, mechanism=dpaudit.batched(half), truth=len, "
+        f"claim=dpaudit.MeanError(0.1), data=[[{name}]], options=dict(samples=2000))\n",
+        f"curve = dpaudit.Tradeoff(name={name}, parameter={name}, make=lambda b: dpaudit.batched(half), values=[0.5], truth=len, "
+        "data=[1], neighbours=[([], [1])])\n",
+        name="some.py",
+    )
+    column = HOSTILE.replace("\n", " ")
+    rows = "".join(f'"{cell}{HOSTILE}",{number},p{number}\n' for number, cell in enumerate("aabb"))
+    (project.root / "t.csv").write_text(f'"{column}",b,id\n{rows}', newline="")
+    project.write("h.json", json.dumps({column: {HOSTILE: 1}}))
+    known = ("-q", f'"{column}"', "-s", "b")
+    one = ("--epsilon", "1", "--rows", "integers(0, 1)", "--relation", "substitute")
+    shown = []
+    for words in (
+        ("run", "some.py", "--output", "o.json"),
+        ("report", "o.json"),
+        ("verify", "some.py:shows", *one, "--rows", f"sampled_from(['a', {name}])", "--law"),
+        ("check", "--command", HOSTILE, *one, "--samples", "100"),
+        ("accountant", "some.py:refuses", "--examples", "2"),
+        ("accountant", "some.py:refuses", "--examples", "2", "--json"),
+        ("accountant", f"some.py:{HOSTILE}"),
+        ("tradeoff", "some.py:curve", "--samples", "2000"),
+        ("tradeoff", "some.py:curve", "--samples", "2000", "--json"),
+        ("statements", "show", HOSTILE),
+        ("anonymise", "t.csv", *known, "--k", "2"),
+        ("anonymise", "t.csv", *known, "--k", "2", "--hierarchies", "h.json"),
+        ("risk", "t.csv", *known),
+        ("risk", "t.csv", *known, "--json"),
+        ("risk", "t.csv", "-q", f'"{column}",b', "--id", "id", "--points", "1", "--require", "unique=0"),
+        ("risk", "t.csv", "-q", HOSTILE),
+    ):
+        code, out = project.run(*words)
+        err = capsys.readouterr().err
+        # What code under audit prints is its own, and goes to standard error.
+        text = (out + err.replace(f"{HOSTILE}\n", "")).encode()
+        assert not RAW.search(text), (words, RAW.search(text), text)
+        assert "Traceback" not in err, (words, err)
+        shown.append((words, "forged" in text.decode() or code))
+    assert [words for words, found in shown if not found] == []
+
+
 def test_reports_and_comparisons_exit_as_the_run_did(project: Any) -> None:
     raising(project, {"own": "raise Own"})
     assert project.run("run", "--output", "failed.json")[0] == 2
