@@ -288,8 +288,8 @@ MISTAKES = {
         ["chekc"],
         {},
         (
-            "dpaudit: argument COMMAND: invalid choice: 'chekc' (choose from 'run', 'check', 'list', 'report', 'compare', "
-            "'init', 'accuracy', 'anonymity') Did you mean 'check'?\nTry 'dpaudit --help'.\n"
+            "dpaudit: argument COMMAND: invalid choice: 'chekc' (choose from 'run', 'check', 'verify', 'list', 'report', "
+            "'compare', 'init', 'accuracy', 'anonymity') Did you mean 'check'?\nTry 'dpaudit --help'.\n"
         ),
     ),
 }
