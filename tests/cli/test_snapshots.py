@@ -289,7 +289,7 @@ MISTAKES = {
         {},
         (
             "dpaudit: argument COMMAND: invalid choice: 'chekc' (choose from 'run', 'check', 'list', 'report', 'compare', "
-            "'init', 'accuracy', 'anonymity') Did you mean 'check'?\nTry 'dpaudit --help'.\n"
+            "'init', 'tradeoff', 'accuracy', 'anonymity', 'statements') Did you mean 'check'?\nTry 'dpaudit --help'.\n"
         ),
     ),
 }
