@@ -10,7 +10,7 @@ from __future__ import annotations
 import unicodedata
 from dataclasses import replace
 
-from dpaudit.report.document import Document, Entry
+from dpaudit.report.document import AccuracyEntry, Document, Entry
 from dpaudit.result.model import Result, Witness
 
 # Control, surrogate, unassigned (with the code points that XML forbids) and line or paragraph separators.
@@ -49,7 +49,24 @@ def _escaped(char: str) -> str:
 
 def clean(document: Document) -> Document:
     """The document with all its text safe to show."""
-    return replace(document, entries=tuple(clean_entry(entry) for entry in document.entries))
+    return replace(
+        document,
+        entries=tuple(clean_entry(entry) for entry in document.entries),
+        accuracy=tuple(clean_accuracy(entry) for entry in document.accuracy),
+    )
+
+
+def clean_accuracy(entry: AccuracyEntry) -> AccuracyEntry:
+    """The accuracy check with all its text safe to show."""
+    result = entry.result
+    shown = replace(
+        result,
+        name=one_line(result.name),
+        data=one_line(result.data),
+        truth=one_line(result.truth),
+        messages=tuple(one_line(message) for message in result.messages),
+    )
+    return replace(entry, result=shown, path=one_line(entry.path))
 
 
 def clean_entry(entry: Entry) -> Entry:

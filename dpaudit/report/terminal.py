@@ -9,7 +9,7 @@ from typing import IO
 
 from dpaudit.claims import Verdict
 from dpaudit.report.document import AccuracyEntry, Document, Entry
-from dpaudit.report.escape import clean_entry
+from dpaudit.report.escape import clean_accuracy, clean_entry
 from dpaudit.result.text import headline, render
 from dpaudit.utility.result import headline as accuracy_headline
 
@@ -57,6 +57,7 @@ def story(entry: Entry, style: Style) -> str:
 
 def accuracy_line(entry: AccuracyEntry, style: Style) -> str:
     """One line for an accuracy check."""
+    entry = clean_accuracy(entry)
     verdict = entry.result.verdict
     text = accuracy_headline(entry.result).replace(str(verdict), style.paint(f"{verdict!s:<18}", verdict), 1)
     if entry.expect is None:
@@ -66,6 +67,7 @@ def accuracy_line(entry: AccuracyEntry, style: Style) -> str:
 
 def accuracy_story(entry: AccuracyEntry, style: Style) -> str:
     """The whole result of an accuracy check, with where it is defined."""
+    entry = clean_accuracy(entry)
     verdict = entry.result.verdict
     where = f"\nThe audit is defined at {entry.path}:{entry.line}." if entry.path else ""
     return str(entry.result).replace(str(verdict), style.paint(str(verdict), verdict), 1) + where
