@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: audit test lint types unit golden atlas format clean
+.PHONY: audit test test-lowest lint types unit golden atlas format clean
 
 audit: $(STAMP)
 	$(BIN)/python -m dpaudit run audits -j $(WORKERS)
@@ -24,6 +24,17 @@ types: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/python -m compileall -qq dpaudit mechanisms benchmarks || true
 	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+
+# The tests with the lowest versions that pyproject.toml allows, in an environment of its own (pip cannot choose these, uv can).
+LOWEST := .venv-lowest
+test-lowest: $(LOWEST)/.installed
+	$(LOWEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal
+
+$(LOWEST)/.installed: pyproject.toml
+	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -e '.[test]'
+	touch $@
 
 # Pins the results of the audits in tests/golden anew, and prints which of them changed.
 golden: $(STAMP)
@@ -47,4 +58,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist

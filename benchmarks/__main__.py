@@ -28,6 +28,7 @@ NAMES = {
     "samplers": "samplers of the reference mechanisms against the bare draws",
     "accuracy": "verification of all accuracy theorems",
     "extraction": "which mechanisms of the registry are followed from their code, and what is extracted",
+    "soak": "hostile runs of the command line: exit codes, whole files, no process left",
     "anonymity": "Mondrian and measures on 100,000 rows",
 }
 EXAMPLE = "python -m benchmarks all --quick --json figures.json"

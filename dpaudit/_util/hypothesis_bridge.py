@@ -10,6 +10,7 @@ import math
 import signal
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -271,7 +272,9 @@ def _run(
             seen = True
             body(value)
 
-        with _values_from_the_seed_alone():
+        with _values_from_the_seed_alone(), warnings.catch_warnings():
+            # About the size of a repr, which nobody sees.
+            warnings.simplefilter("ignore", hypothesis_errors.HypothesisWarning)
             one()
 
     try:

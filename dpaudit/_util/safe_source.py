@@ -1,4 +1,4 @@
-"""Evaluate literal Python source without executing it; callers decide which calls are allowed."""
+"""Evaluate literal Python source without executing it; callers decide what else is allowed."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Callable
 from typing import Any
 
 Read = Callable[[ast.expr], Any]
-ReadCall = Callable[[ast.Call, Read], Any]
+ReadOther = Callable[[ast.expr, Read], Any]
 
 
 class NotAllowed(ValueError):
-    """The source holds something that is neither a literal nor an allowed call."""
+    """The source holds something that is neither a literal nor allowed."""
 
 
-def evaluate(text: str, read_call: ReadCall) -> Any:
-    """Return the value of an expression of literals, lists, tuples, sets, dicts, signs, ``inf``, ``nan`` and allowed calls.
+def evaluate(text: str, read_other: ReadOther) -> Any:
+    """Return the value of an expression of literals, lists, tuples, sets, dicts, signs, and what else is allowed.
 
     Parameters
     ----------
     text : str
         The source.
-    read_call : callable
-        Receives every call in the source, and a function that evaluates its arguments. It returns the value, or raises
-        :func:`not_allowed`.
+    read_other : callable
+        Receives every other expression in the source, such as a call, and a function that evaluates the parts of it. It
+        returns the value, or raises :func:`not_allowed`.
 
     Raises
     ------
@@ -34,8 +34,8 @@ def evaluate(text: str, read_call: ReadCall) -> Any:
 
     Examples
     --------
-    >>> evaluate("[1, -inf, ('a', total(2, 3))]", lambda call, read: sum(map(read, call.args)))
-    [1, -inf, ('a', 5)]
+    >>> evaluate("[1, ('a', -total(2, 3))]", lambda call, read: sum(map(read, call.args)))
+    [1, ('a', -5)]
     """
 
     def read(node: ast.expr) -> Any:
@@ -56,17 +56,13 @@ def evaluate(text: str, read_call: ReadCall) -> Any:
                 left=left, op=ast.Add() | ast.Sub() as sign, right=ast.Constant(value=complex() as imaginary)
             ):
                 return _number(read(left), node) + (imaginary if isinstance(sign, ast.Add) else -imaginary)
-            case ast.Name(id="inf" | "nan" as name):
-                return float(name)
-            case ast.Call():
-                return read_call(node, read)
-        raise not_allowed(node)
+        return read_other(node, read)
 
     return read(ast.parse(text.strip(), mode="eval").body)
 
 
 def not_allowed(node: ast.expr) -> NotAllowed:
-    """Return the error for a part of the source that is neither a literal nor an allowed call."""
+    """Return the error for a part of the source that is neither a literal nor allowed."""
     return NotAllowed(f"{ast.unparse(node)!r} is not allowed")
 
 

@@ -11,8 +11,9 @@ import math
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any
 
+from dpaudit._util.console import Console
 from dpaudit.errors import InvalidArgument, MissingDependency
 
 EXIT_OK, EXIT_VIOLATED, EXIT_BAD = 0, 1, 2
@@ -77,37 +78,37 @@ def _add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", metavar="FILE.svg", help="write a plot")
 
 
-def run(args: argparse.Namespace, stdout: TextIO) -> int:
-    """Run the subcommand that ``args`` names; results go to ``stdout``, progress and errors to standard error."""
-    commands: dict[str, Callable[[argparse.Namespace, TextIO], int]] = {
+def run(args: argparse.Namespace, out: Console, err: Console) -> int:
+    """Run the subcommand that ``args`` names; results go to ``out``, errors to ``err``, progress to standard error."""
+    commands: dict[str, Callable[[argparse.Namespace, Console], int]] = {
         "list": _list,
         "show": _show,
         "verify": _verify,
         "compare": _compare,
     }
     try:
-        return commands[args.accuracy_command](args, stdout)
+        return commands[args.accuracy_command](args, out)
     except (InvalidArgument, MissingDependency) as error:
-        print(f"error: {error}", file=sys.stderr)
+        err.block(f"error: {error}")
         return EXIT_BAD
 
 
-def _list(args: argparse.Namespace, stdout: TextIO) -> int:
+def _list(args: argparse.Namespace, out: Console) -> int:
     from dpaudit.accuracy.theorems import THEOREMS
 
     if args.json:
-        _print_json([_describe(theorem) for theorem in THEOREMS], stdout)
+        _print_json([_describe(theorem) for theorem in THEOREMS], out)
         return EXIT_OK
     for theorem in THEOREMS:
-        print(f"{theorem.name}  ({theorem.source})", file=stdout)
-        print(f"  {theorem.title}", file=stdout)
+        print(f"{theorem.name}  ({theorem.source})", file=out)
+        print(f"  {theorem.title}", file=out)
         defaults = ", ".join(
             name if default is None else f"{name}={_short(default)}"
             for name, (_, default) in theorem.parameters.items()
         )
-        print(f"  parameters: {defaults}", file=stdout)
+        print(f"  parameters: {defaults}", file=out)
         for form in theorem.forms:
-            print(f"    {form.variant:<24}{form.expected:<10}{form.note}", file=stdout)
+            print(f"    {form.variant:<24}{form.expected:<10}{form.note}", file=out)
     return EXIT_OK
 
 
@@ -124,7 +125,7 @@ def _describe(theorem: Any) -> dict[str, Any]:
     }
 
 
-def _show(args: argparse.Namespace, stdout: TextIO) -> int:
+def _show(args: argparse.Namespace, out: Console) -> int:
     import numpy as np
 
     from dpaudit.accuracy.bound import judge
@@ -161,24 +162,24 @@ def _show(args: argparse.Namespace, stdout: TextIO) -> int:
             ],
             "undefined": [{"variant": str(form.variant), "reason": reason} for form, reason in undefined],
         }
-        _print_json(payload, stdout)
+        _print_json(payload, out)
         return EXIT_OK
-    print(f"{theorem.title}  ({theorem.source})\n{theorem.statement}", file=stdout)
-    print(f"at {_point(point)}", file=stdout)
+    print(f"{theorem.title}  ({theorem.source})\n{theorem.statement}", file=out)
+    print(f"at {_point(point)}", file=out)
     for form, bound, truth, status in entries:
-        print(f"\n{form.variant}: {form.note}", file=stdout)
+        print(f"\n{form.variant}: {form.note}", file=out)
         print(
             f"  {bound.quantity} {bound.sense} {_number(bound.value)}{'  (vacuous)' if bound.vacuous else ''}",
-            file=stdout,
+            file=out,
         )
         if bound.terms:
-            print("  with " + ", ".join(f"{name}={_number(value)}" for name, value in bound.terms.items()), file=stdout)
+            print("  with " + ", ".join(f"{name}={_number(value)}" for name, value in bound.terms.items()), file=out)
         for condition in bound.unmet:
-            print(f"  hypothesis not met: {condition}", file=stdout)
+            print(f"  hypothesis not met: {condition}", file=out)
         if truth is not None:
-            print(f"  truth {_interval(truth)}: {status}", file=stdout)
+            print(f"  truth {_interval(truth)}: {status}", file=out)
     for form, reason in undefined:
-        print(f"\n{form.variant}: {form.note}\n  undefined here: {reason}", file=stdout)
+        print(f"\n{form.variant}: {form.note}\n  undefined here: {reason}", file=out)
     return EXIT_OK
 
 
@@ -205,7 +206,7 @@ def _plot_forms(theorem: Any, point: dict[str, Any], over: str | None, path: str
     plot_forms(theorem, point, name, values.tolist(), path)
 
 
-def _verify(args: argparse.Namespace, stdout: TextIO) -> int:
+def _verify(args: argparse.Namespace, out: Console) -> int:
     from dpaudit.accuracy.theorems import THEOREMS, find_theorem
     from dpaudit.accuracy.verification import verify
 
@@ -234,13 +235,13 @@ def _verify(args: argparse.Namespace, stdout: TextIO) -> int:
 
         plot_verifications(results, args.plot)
     if args.json:
-        _print_json([result.as_json() for result in results], stdout)
+        _print_json([result.as_json() for result in results], out)
     else:
-        _print_verifications(results, stdout)
+        _print_verifications(results, out)
     return EXIT_VIOLATED if any(result.broken for result in results) else EXIT_OK
 
 
-def _print_verifications(results: Sequence[Any], stdout: TextIO) -> None:
+def _print_verifications(results: Sequence[Any], out: Console) -> None:
     rows = [("theorem", "form", "expected", "found", "points")]
     rows += [
         (
@@ -252,31 +253,31 @@ def _print_verifications(results: Sequence[Any], stdout: TextIO) -> None:
         )
         for result in results
     ]
-    _print_table(rows, stdout)
+    _print_table(rows, out)
     for result in results:
         shown = [("counterexample", result.counterexample), ("worst", result.worst)]
         for label, row in shown if result.counterexample is not result.worst else shown[:1]:
             if row is None:
                 continue
-            print(f"\n{result.theorem.name}, {result.form.variant}: {label}", file=stdout)
-            print(f"  at {_point(row.point)}", file=stdout)
-            print(f"  {row.bound.quantity} {row.bound.sense} {_number(row.bound.value)} is claimed", file=stdout)
-            print(f"  truth {_interval(row.truth)}", file=stdout)
+            print(f"\n{result.theorem.name}, {result.form.variant}: {label}", file=out)
+            print(f"  at {_point(row.point)}", file=out)
+            print(f"  {row.bound.quantity} {row.bound.sense} {_number(row.bound.value)} is claimed", file=out)
+            print(f"  truth {_interval(row.truth)}", file=out)
             if row.truth.error_probability:
-                print(f"  (false with probability at most {result.error_probability:.1g})", file=stdout)
+                print(f"  (false with probability at most {result.error_probability:.1g})", file=out)
     for result in results:
         if result.missed:
             print(
                 f"\n{result.theorem.name}, {result.form.variant}: a counterexample is expected, and none was found at these "
                 f"{len(result.rows)} points; try more --points, or another region.",
-                file=stdout,
+                file=out,
             )
     broken = [result for result in results if result.broken]
     for result in broken:
-        print(f"\nUNEXPECTED: {result.theorem.name}, {result.form.variant} is violated.", file=stdout)
+        print(f"\nUNEXPECTED: {result.theorem.name}, {result.form.variant} is violated.", file=out)
 
 
-def _compare(args: argparse.Namespace, stdout: TextIO) -> int:
+def _compare(args: argparse.Namespace, out: Console) -> int:
     from dpaudit.accuracy.comparison import Contender, compare
 
     chosen = _words(args.mechanism) or [str(contender) for contender in Contender]
@@ -299,7 +300,7 @@ def _compare(args: argparse.Namespace, stdout: TextIO) -> int:
 
         plot_comparison(rows, args.plot)
     if args.json:
-        _print_json([row.as_json() for row in rows], stdout)
+        _print_json([row.as_json() for row in rows], out)
         return EXIT_OK
     table = [("law", "quantile", "epsilon", "n", "mechanism", "mean error", "rmse", "bound", "sampling error")]
     table += [
@@ -316,7 +317,7 @@ def _compare(args: argparse.Namespace, stdout: TextIO) -> int:
         )
         for row in rows
     ]
-    _print_table(table, stdout)
+    _print_table(table, out)
     return EXIT_OK
 
 
@@ -383,14 +384,14 @@ def _progress(unit: str, total: int | None = None) -> Iterator[Callable[[int], A
         yield bar.update
 
 
-def _print_json(payload: Any, stdout: TextIO) -> None:
-    print(json.dumps(payload, indent=2, sort_keys=True, allow_nan=False), file=stdout)
+def _print_json(payload: Any, out: Console) -> None:
+    out.json(json.dumps(payload, indent=2, sort_keys=True, allow_nan=False) + "\n")
 
 
-def _print_table(rows: Sequence[Sequence[str]], stdout: TextIO) -> None:
+def _print_table(rows: Sequence[Sequence[str]], out: Console) -> None:
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     for row in rows:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), file=stdout)
+        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip(), file=out)
 
 
 def _interval(truth: Any) -> str:

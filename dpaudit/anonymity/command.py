@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from fractions import Fraction
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
+from dpaudit._util.console import Console
+from dpaudit._util.escape import one_line
+from dpaudit._util.exit_codes import ExitCode
 from dpaudit._util.validation import check_choice
 from dpaudit.anonymity.commands.options import load_json, read_hierarchies, split_names
 from dpaudit.errors import DPAuditError, InvalidArgument
@@ -107,8 +109,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--plot", metavar="FILE.svg", help="draw the worst classes' distributions against the table's")
 
 
-def run(args: argparse.Namespace, stdout: IO[str]) -> int:
-    """Write the report to ``stdout``, and return the exit code."""
+def run(args: argparse.Namespace, out: Console, err: Console) -> int:
+    """Write the report to ``out``, and return the exit code."""
     try:
         report, decisive = _report(args)
         if args.plot:
@@ -116,14 +118,25 @@ def run(args: argparse.Namespace, stdout: IO[str]) -> int:
 
             save_plot(decisive, args.plot)
     except DPAuditError as error:
-        print(f"dpaudit: {error}", file=sys.stderr)
-        return 2
+        err.block(f"dpaudit: {error}")
+        return ExitCode.ERROR
     if args.json:
-        json.dump(report, stdout, indent=2, ensure_ascii=False, allow_nan=False)
-        stdout.write("\n")
+        out.json(json.dumps(report, indent=2, allow_nan=False) + "\n")
     else:
-        stdout.write(_text(report))
-    return 0 if report["met"] else 1
+        out.write(_text(_on_lines(report)))
+    return ExitCode.OK if report["met"] else ExitCode.FAILED
+
+
+def _on_lines(value: Any) -> Any:
+    """Return the report with every text in it on one line: names and cells come from the file.
+
+    The ``text`` of a release has lines of its own, and is clean.
+    """
+    if isinstance(value, str):
+        return one_line(value)
+    if isinstance(value, dict):
+        return {_on_lines(key): item if key == "text" else _on_lines(item) for key, item in value.items()}
+    return [_on_lines(item) for item in value] if isinstance(value, list) else value
 
 
 def _report(args: argparse.Namespace) -> tuple[dict[str, Any], Measure]:

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dpaudit._util.escape import one_line
 from dpaudit._util.validation import check_choice, shorten
 from dpaudit.anonymity.tables.cells import MISSING, SUPPRESSED, as_moment, as_number, as_text
 from dpaudit.anonymity.tables.hierarchy import Hierarchy, interval_label
@@ -30,7 +31,7 @@ class Mismatch:
 
     def __str__(self) -> str:
         text = f"record {self.record + 1}: {self.column} {as_text(self.original)} is not in {as_text(self.released)}"
-        return text if self.span is None else f"{text}; the records of its class span {self.span}"
+        return one_line(text if self.span is None else f"{text}; the records of its class span {self.span}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """Baselines: stored results of a repository's audits, and a comparison that lists what became worse."""
 
 from dpaudit.baseline.measuring import measure, trials_for
-from dpaudit.baseline.regressions import Regression, accuracy_regressions, compare_files, regressions
+from dpaudit.baseline.regressions import Regression, accuracy_regressions, compare_files, exit_code_of_run, regressions
 from dpaudit.baseline.stored import Baseline, Leading, Stored, leading_of, read, save
 
 __all__ = [
@@ -11,6 +11,7 @@ __all__ = [
     "Stored",
     "accuracy_regressions",
     "compare_files",
+    "exit_code_of_run",
     "leading_of",
     "measure",
     "read",

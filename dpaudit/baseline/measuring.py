@@ -6,7 +6,8 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from dpaudit.baseline.plain_events import read_event, rebuild
+from dpaudit._util.literals import rebuild
+from dpaudit.baseline.plain_events import read_event
 from dpaudit.baseline.stored import Leading
 from dpaudit.engine.encoding.batch import encode
 from dpaudit.engine.sampling.blocks import BatchRaised, OutOfTime, Sampler

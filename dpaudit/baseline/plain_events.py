@@ -1,4 +1,4 @@
-"""Read events and data sets from plain data, which may come from anywhere: nothing in them is ever executed.
+"""Read events from plain data, which may come from anywhere: nothing in them is ever executed.
 
 ``dpaudit.engine.views.condition`` writes events in this form.
 An event is ``{"any": [part, ...], "not": false}``: an output is in it if it is in one of the parts (with
@@ -22,18 +22,14 @@ and besides, for the channel ``representation``,
 
 from __future__ import annotations
 
-import ast
 import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpaudit._util.intervals import clopper_pearson
-from dpaudit._util.safe_source import Read, evaluate, not_allowed
 from dpaudit._util.validation import shorten
-from dpaudit._util.values import source
 from dpaudit.engine.views.condition import (
     AllOf,
     AnyOf,
@@ -134,74 +130,6 @@ def _code(text: Any) -> int:
     if not isinstance(text, str) or len(text) != 16:
         raise ValueError(f"{text!r} is not a code of 16 hexadecimal digits")
     return int(text, 16)
-
-
-def rebuild(text: str) -> Any:
-    """The data set that source text written by ``dpaudit._util.values.source`` stands for, by parsing alone.
-
-    >>> rebuild("[1, float('inf'), ('a', None)]")
-    [1, inf, ('a', None)]
-    >>> rebuild("np.array([1, 2], dtype='int8')")
-    array([1, 2], dtype=int8)
-    >>> rebuild("__import__('os').getcwd()")
-    Traceback (most recent call last):
-        ...
-    dpaudit.errors.InvalidArgument: "__import__('os').getcwd()" has no plain form...
-    """
-    try:
-        made = evaluate(text, _read_call)
-        if source(made) == text.strip():
-            return made
-    except (SyntaxError, ValueError, TypeError, OverflowError, RecursionError, MemoryError, KeyError):
-        pass
-    raise InvalidArgument(f"{shorten(text)} has no plain form, so the data set cannot be made again.")
-
-
-_SCALARS = ("bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float32", "float64")
-
-
-def _read_call(call: ast.Call, read: Read) -> Any:
-    """Return the value of a call that ``source`` writes: infinities, empty sets, arrays, numpy's numbers and data frames."""
-    match call:
-        case ast.Call(
-            func=ast.Name(id="float"), args=[ast.Constant(value="inf" | "-inf" | "nan" as name)], keywords=[]
-        ):
-            return float(name)
-        case ast.Call(func=ast.Name(id="set" | "frozenset" as name), args=[], keywords=[]):
-            return set() if name == "set" else frozenset()
-        case ast.Call(func=ast.Name(id="frozenset"), args=[ast.Set() as items], keywords=[]):
-            return frozenset(read(items))
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr="array"), args=[items], keywords=keywords):
-            return _array(read(items), {keyword.arg: read(keyword.value) for keyword in keywords})
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="np"), attr=name), args=[item], keywords=[]) if (
-            name in _SCALARS
-        ):
-            return getattr(np, name)(read(item))
-        case ast.Call(func=ast.Attribute(value=made, attr="reshape"), args=[shape], keywords=[]):
-            array = read(made)
-            if isinstance(array, np.ndarray):
-                return array.reshape(read(shape))
-        case ast.Call(
-            func=ast.Attribute(
-                value=ast.Call(
-                    func=ast.Attribute(value=ast.Name(id="pd"), attr="DataFrame"), args=[columns], keywords=[]
-                ),
-                attr="astype",
-            ),
-            args=[dtypes],
-            keywords=[],
-        ):
-            import pandas as pd
-
-            return pd.DataFrame(read(columns)).astype(read(dtypes))
-    raise not_allowed(call)
-
-
-def _array(items: Any, named: dict[str | None, Any]) -> NDArray[Any]:
-    dtype = np.dtype(named.pop("dtype", "float64"))
-    if named or dtype.hasobject:
-        raise ValueError("only plain arrays have a plain form")
-    return np.array(items, dtype=dtype)
 
 
 def log_ratio_interval(on_data: tuple[int, int], on_neighbour: tuple[int, int], alpha: float) -> tuple[float, float]:

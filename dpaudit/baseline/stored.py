@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from dpaudit._util.exit_codes import ExitCode
 from dpaudit._util.files import write_whole
 from dpaudit._util.validation import check_open_unit
 from dpaudit.baseline.plain_events import read_event
@@ -137,6 +138,8 @@ class Baseline:
     audits: Mapping[str, Stored]
     versions: Mapping[str, str] = field(default_factory=versions)
     accuracy: Mapping[str, AccuracyResult] = field(default_factory=dict)
+    failed: frozenset[str] = frozenset()  # audits of the run that could not be run, which no file of baselines holds
+    exit_code: ExitCode = ExitCode.OK  # of the run, where this is one
 
     @classmethod
     def of(cls, document: Document, measured: Mapping[str, Leading] | None = None) -> Baseline:
@@ -159,7 +162,12 @@ class Baseline:
                 detectable_epsilon=result.detectable_epsilon,
                 leading=(measured or {}).get(result.name) or leading_of(result),
             )
-        return cls(audits=audits, accuracy={entry.result.name: entry.result for entry in document.accuracy})
+        return cls(
+            audits=audits,
+            accuracy={entry.result.name: entry.result for entry in document.accuracy},
+            failed=frozenset(failure.name for failure in document.failures),
+            exit_code=document.exit_code(),
+        )
 
     def to_json(self) -> str:
         """The text of the file: sorted keys and one item a line, so that two of them diff well."""

@@ -8,19 +8,20 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import sys
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
+from dpaudit._util.console import Console, Unbroken
+from dpaudit._util.exit_codes import ExitCode
 from dpaudit.accountant.check import AccountantCheck, Finding, check_accountant
 from dpaudit.accountant.composition import Composition
 from dpaudit.claims import Relation, Verdict
 from dpaudit.cli.collect import load_target
 
 
-def accountant_command(args: argparse.Namespace, root: Path, out: IO[str]) -> int:
+def accountant_command(args: argparse.Namespace, root: Path, out: Console, err: Console) -> int:
     """Run the check, and print its result as text or JSON."""
-    with contextlib.redirect_stdout(sys.stderr):  # what the file prints
+    with contextlib.redirect_stdout(Unbroken(err.stream)):  # what the file prints
         accountant = load_target(args.target, root=root)
         found = check_accountant(
             accountant,
@@ -34,10 +35,13 @@ def accountant_command(args: argparse.Namespace, root: Path, out: IO[str]) -> in
             seed=args.seed,
             name=args.target,
         )
-    print(json.dumps(_document(found), indent=1) if args.json else found, file=out)
+    if args.json:
+        out.json(json.dumps(_document(found), indent=1, allow_nan=False) + "\n")
+    else:
+        out.block(str(found))
     if found.findings:
-        return 1
-    return 3 if found.verdict is Verdict.INCONCLUSIVE else 0
+        return ExitCode.FAILED
+    return ExitCode.UNDECIDED if found.verdict is Verdict.INCONCLUSIVE else ExitCode.OK
 
 
 def _document(found: AccountantCheck) -> dict[str, Any]:

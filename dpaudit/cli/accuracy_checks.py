@@ -2,62 +2,33 @@
 
 from __future__ import annotations
 
-import traceback
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
 
+from dpaudit._util.surroundings import engine_state
 from dpaudit.claims import Verdict
-from dpaudit.cli.collect import Collected
-from dpaudit.errors import DPAuditError
-from dpaudit.report.document import AccuracyEntry, Document
-from dpaudit.report.terminal import Style, accuracy_line, accuracy_story
+from dpaudit.cli.jobs import Interrupts, failure_of
+from dpaudit.cli.plan import RunPlan
+from dpaudit.report.document import AccuracyEntry, Failure
 
 
-def run_accuracy(
-    items: Sequence[Collected], options: Mapping[str, dict[str, Any]], say: Callable[[str], None], style: Style
-) -> tuple[tuple[AccuracyEntry, ...], int]:
-    """Run accuracy checks and print a line for each; return them with the number of those that could not be run.
+def run_accuracy(plan: RunPlan, interrupts: Interrupts) -> Iterator[AccuracyEntry | Failure]:
+    """Run the accuracy checks of a plan; whatever one raises is the reason why it has no result.
 
     Parameters
     ----------
-    items : sequence of Collected
-        The checks.
-    options : mapping
-        Options of the run for each name, its share of alpha included.
-    say : callable
-        Prints a line.
-    style : Style
-        Colours.
+    plan : RunPlan
+        The checks, with the options of each, its share of alpha included.
+    interrupts : Interrupts
+        Says whether a KeyboardInterrupt may come from outside of the check.
     """
-    entries: list[AccuracyEntry] = []
-    troubles = 0
-    for item in items:
+    for item in plan.accuracy:
         try:
-            result = item.audit.run(**options[item.audit.name])
-        except Exception as error:  # a user's code may raise anything
-            troubles += 1
-            if not isinstance(error, DPAuditError):
-                traceback.print_exception(error)
-            say(f"ERROR  {item.audit.name}: {type(error).__name__}: {error}")
-            continue
-        expect = item.audit.expect if isinstance(item.audit.expect, Verdict) else None
-        entries.append(AccuracyEntry(result=result, expect=expect, path=item.path, line=item.line))
-        say(accuracy_line(entries[-1], style))
-    return tuple(sorted(entries, key=lambda entry: entry.result.name)), troubles
-
-
-def tell_accuracy(document: Document, say: Callable[[str], None], style: Style) -> None:
-    """Print the story of every accuracy check that was not met or could not decide.
-
-    Parameters
-    ----------
-    document : Document
-        The results of the run.
-    say : callable
-        Prints a line.
-    style : Style
-        Colours.
-    """
-    for entry in document.accuracy:
-        if not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE):
-            say(f"\n{accuracy_story(entry, style)}")
+            with engine_state():
+                result = item.audit.run(**plan.options[item.audit.name])
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and interrupts.possible:
+                raise
+            yield failure_of(item, error)
+        else:
+            expect = item.audit.expect if isinstance(item.audit.expect, Verdict) else None
+            yield AccuracyEntry(result=result, expect=expect, path=item.path, line=item.line)

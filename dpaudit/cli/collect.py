@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from dpaudit._util.messages import described
 from dpaudit._util.validation import did_you_mean, shorten
 from dpaudit.engine.audit import Audit
 from dpaudit.errors import InvalidArgument
@@ -30,15 +31,30 @@ class Collected:
     line: int = 1
 
 
-def collect(targets: Sequence[str], *, root: Path, here: Path | None = None) -> list[Collected]:
+@dataclass(frozen=True, slots=True)
+class Broken:
+    """A file that cannot be imported."""
+
+    path: str
+    error: InvalidArgument
+
+
+class CannotBeImported(InvalidArgument):
+    """A file of the user's raised while it was imported."""
+
+
+def collect(
+    targets: Sequence[str], *, root: Path, here: Path | None = None, broken: list[Broken] | None = None
+) -> list[Collected]:
     """All audits that the targets name, in a stable order; two of one name are an error.
 
     A target is a folder, ``file.py``, ``file.py:attribute``, ``package.module`` or ``package.module:attribute``. Paths are
-    relative to ``here`` or, where there is no such file, to ``root``, which is what audit files import from.
+    relative to ``here`` or, where there is no such file, to ``root``, which is what audit files import from. A file that cannot
+    be imported raises, or is added to ``broken`` if that is given.
     """
     seen: dict[str, Collected] = {}
     for target in targets:
-        for item in _collect_one(target, root, here or root):
+        for item in _collect_one(target, root, here or root, broken):
             other = seen.setdefault(item.audit.name, item)
             if other.audit is not item.audit:
                 raise InvalidArgument(
@@ -48,7 +64,7 @@ def collect(targets: Sequence[str], *, root: Path, here: Path | None = None) -> 
     return list(seen.values())
 
 
-def _collect_one(target: str, root: Path, here: Path) -> Iterator[Collected]:
+def _collect_one(target: str, root: Path, here: Path, broken: list[Broken] | None) -> Iterator[Collected]:
     place, attribute = _split(target)
     path = _path(place, root, here)
     if path.is_dir():
@@ -56,14 +72,38 @@ def _collect_one(target: str, root: Path, here: Path) -> Iterator[Collected]:
             raise InvalidArgument(f"{target!r}: {place} is a folder; name a file to pick {attribute!r} from.")
         for file in sorted(path.rglob("*.py")):
             if not hidden(file, path):
-                yield from _in_module(load_file(file, root), file, root)
+                yield from _in_file(file, root, "", broken)
     elif path.is_file():
         if path.suffix != ".py":
             raise InvalidArgument(f"{target!r} is not a Python file.")
-        yield from _in_module(load_file(path, root), path, root, attribute)
+        yield from _in_file(path, root, attribute, broken)
     else:
-        module = _load_named(place, path, root)
-        yield from _in_module(module, Path(inspect.getsourcefile(module) or place), root, attribute)
+        try:
+            module = _load_named(place, path, root)
+        except CannotBeImported as error:
+            if broken is None:
+                raise
+            broken.append(Broken(place, error))
+            return
+        yield from _in_module(module, Path(_source_file(module) or place), root, attribute)
+
+
+def _in_file(file: Path, root: Path, attribute: str, broken: list[Broken] | None) -> Iterator[Collected]:
+    try:
+        module = load_file(file, root)
+    except CannotBeImported as error:
+        if broken is None:
+            raise
+        broken.append(Broken(_shown(file, root), error))
+        return
+    yield from _in_module(module, file, root, attribute)
+
+
+def _source_file(module: ModuleType) -> str | None:
+    try:
+        return inspect.getsourcefile(module)
+    except TypeError:  # built in, or a package without a file
+        return None
 
 
 def hidden(path: Path, folder: Path) -> bool:
@@ -82,7 +122,7 @@ def load_target(target: str, *, root: Path, here: Path | None = None) -> Any:
         known = [name for name in dir(found) if not name.startswith("_")]
         try:
             found = getattr(found, part)
-        except AttributeError:
+        except Exception:
             raise InvalidArgument(f"{target!r}: there is no {part!r}.{did_you_mean(part, known)}") from None
     return found
 
@@ -117,7 +157,7 @@ def _load_named(name: str, path: Path, root: Path) -> ModuleType:
                 f"{name!r} is neither a path nor a module that can be imported from here.{_near(path)}"
             ) from None
         raise _broken(name, error) from error
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # code of the user's: also what is no Exception
         raise _broken(name, error) from error
 
 
@@ -147,7 +187,7 @@ def load_file(path: Path, root: Path) -> ModuleType:
             spec = importlib.util.find_spec(name)
         except (ImportError, ValueError):
             continue
-        except (Exception, SystemExit) as error:  # the package around it
+        except BaseException as error:  # the package around it
             raise _broken(_shown(path, root), error) from error
         if spec is not None and spec.origin is not None and Path(spec.origin) == path:
             return _imported(path, root, lambda name=name: importlib.import_module(name))  # type: ignore[misc]
@@ -167,7 +207,7 @@ def _names(path: Path, root: Path) -> Iterator[str]:
 def _imported(path: Path, root: Path, load: Callable[[], ModuleType]) -> ModuleType:
     try:
         return load()
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise _broken(_shown(path, root), error) from error
 
 
@@ -189,15 +229,17 @@ def _load_alone(path: Path) -> ModuleType:
     return module
 
 
-def _broken(shown: str, error: BaseException) -> InvalidArgument:
-    """The user's file raised: what, and the last line of theirs that was reached."""
+def _broken(shown: str, error: BaseException) -> BaseException:
+    """Return the error for a file of the user's that raised: what, and the last line of theirs that was reached."""
+    if isinstance(error, KeyboardInterrupt):
+        return error
     if isinstance(error, SyntaxError):
         where = f"{error.filename}:{error.lineno}"
     else:
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if "importlib" not in frame.filename and frame.filename != __file__]
         where = f"{own[-1].filename}:{own[-1].lineno}" if own else "before its first line"
-    return InvalidArgument(f"{shown} cannot be imported: {type(error).__name__}: {error} ({where}).")
+    return CannotBeImported(f"{shown} cannot be imported: {described(error)} ({where}).")
 
 
 def _shown(path: Path, root: Path) -> str:
@@ -225,10 +267,11 @@ def _in_module(module: ModuleType, path: Path, root: Path, attribute: str = "") 
 
 
 def _audits(value: Any) -> Iterator[Audit | AccuracyAudit]:
-    if isinstance(value, Audit | AccuracyAudit):
+    # By their types: a module may hold objects whose __class__ raises, which isinstance would read.
+    if issubclass(type(value), Audit | AccuracyAudit):
         yield value
-    elif isinstance(value, list | tuple):
-        yield from (item for item in value if isinstance(item, Audit | AccuracyAudit))
+    elif issubclass(type(value), list | tuple):
+        yield from (item for item in value if issubclass(type(item), Audit | AccuracyAudit))
 
 
 @dataclass(frozen=True, slots=True)

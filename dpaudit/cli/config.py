@@ -14,8 +14,8 @@ from typing import Any
 
 from dpaudit._util.validation import check_choice, check_count, check_open_unit, check_positive, did_you_mean, shorten
 from dpaudit.errors import InvalidArgument
+from dpaudit.report.document import FAIL_ON
 
-FAIL_ON = ("violation", "inconclusive", "never")
 CHANNELS = ("value", "representation", "timing")
 PREFIX = "DPAUDIT_"
 # What an audit may cost; a setting of its own (samples, seconds) wins over the profile's.
@@ -24,7 +24,7 @@ PROFILES: dict[str, dict[str, Any]] = {
     "deep": {"samples": 30_000_000, "seconds": 600.0},
 }
 _WHOLE = ("samples", "max_audits", "seed", "workers")
-_REAL = ("seconds", "alpha")
+_REAL = ("seconds", "timeout", "alpha")
 _TEXT = ("channel", "executor", "baseline", "fail_on", "profile")
 
 
@@ -36,6 +36,7 @@ class Settings:
     profile: str | None = None
     samples: int | None = None
     seconds: float | None = None
+    timeout: float | None = None  # of one call of a mechanism
     alpha: float = 1e-6  # of a whole run
     max_audits: int = 1000  # each audit gets alpha / max_audits, however many of them are selected
     seed: int | None = None
@@ -51,6 +52,8 @@ class Settings:
             check_count(minimum=2, samples=self.samples)
         if self.seconds is not None:
             check_positive(seconds=self.seconds)
+        if self.timeout is not None:
+            check_positive(timeout=self.timeout)
         if self.seed is not None:
             check_count(minimum=0, seed=self.seed)
         if self.channel is not None:
@@ -73,7 +76,7 @@ class Settings:
 
     def overrides(self) -> dict[str, Any]:
         """Options for every audit that were set, here or by the profile."""
-        named = ("samples", "seconds", "seed", "channel")
+        named = ("samples", "seconds", "timeout", "seed", "channel")
         own = {name: getattr(self, name) for name in named if getattr(self, name) is not None}
         return {**(PROFILES[self.profile] if self.profile else {}), **own}
 

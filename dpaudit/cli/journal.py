@@ -1,14 +1,15 @@
 """A journal of each run: JSON lines in ``.dpaudit/``, so that a run that was killed can be taken up again.
 
 Every line stands for itself and is handed to the operating system in one piece as soon as there is something to say, so
-that of a process killed at any moment at most the last line is torn. A finished audit is taken over by ``--resume`` only if
-its key is the same: a digest of the mechanism, the sources of the project, the package versions, the claim, the neighbours,
-the options and the seed. An audit that was under way starts again from its seed, which for a reproducible mechanism gives
-the same result, and otherwise a valid one.
+that of a process killed at any moment at most the last line is torn. ``--resume`` takes over a finished audit from any of the
+journals, but only if its key is the same: a digest of the mechanism, the sources of the project, the package versions, the
+claim, the neighbours, the options and the seed. An audit that was under way starts again from its seed, which for a
+reproducible mechanism gives the same result, and otherwise a valid one.
 """
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -16,6 +17,7 @@ import json
 import os
 import re
 import secrets
+import stat
 import sys
 import types
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 FOLDER = ".dpaudit"
 FORMAT = 1
 KEPT = 10  # journals of earlier runs that are left for reading
+NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 SAME_RESULT = ("executor", "progress", "on_event")  # options that change how an audit runs, not what it finds
 DEEPEST = 8
 
@@ -49,14 +52,13 @@ class Journal:
 
     @classmethod
     def start(cls, folder: Path, *, resume: bool, say: Callable[[str], None]) -> Journal:
-        """Begin a journal in ``folder``; with ``resume``, offer what the newest one holds if its run did not end."""
+        """Begin a journal in ``folder``; with ``resume``, offer the results of all runs there that did not end."""
+        if folder.is_symlink():  # what is on the other side belongs to somebody else
+            say(f"No journal is kept ({folder} is a symbolic link); this run cannot be resumed.")
+            return cls(None)
         earlier: dict[str, Any] = {}
         if resume:
-            newest = max(folder.glob("run-*.jsonl"), default=None)
-            if newest is None:
-                say(f"Nothing to resume: there is no journal in {folder}.")
-            else:
-                earlier = _resumable(newest, say)
+            earlier = _resumable(folder, say)
         try:
             return cls(_new_file(folder), earlier)
         except OSError as error:
@@ -85,9 +87,11 @@ class Journal:
         line = json.dumps(record, sort_keys=True, allow_nan=False) + "\n"
         # Opened for every line: whoever writes beside us appends too, and the folder may be removed under our feet.
         try:
-            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND)
+            handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | NO_LINKS)
             try:
-                os.write(handle, line.encode())
+                content = line.encode()
+                if os.write(handle, content) < len(content):  # the disk is full
+                    self.path = None
                 if durable:
                     os.fsync(handle)
             finally:
@@ -96,41 +100,89 @@ class Journal:
             self.path = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """A journal that an earlier run left."""
+
+    path: Path
+    ended: bool
+    results: Mapping[str, Any]  # entries as plain data, by key
+
+
+def _earlier(folder: Path, say: Callable[[str], None]) -> list[_Earlier]:
+    """Return the journals of a folder, the newest first; files of others that only have such a name are left out."""
+    found = []
+    for path in sorted(folder.glob("run-*.jsonl"), reverse=True):
+        try:
+            if not stat.S_ISREG(path.lstat().st_mode):
+                continue
+            text = path.read_bytes()
+        except OSError as error:
+            say(f"{path} cannot be read ({error.strerror or error}), and is ignored.")
+            continue
+        records = list(read_lines(text, functools.partial(_about, path, say)))
+        if not records or records[0].get("kind") != "run" or records[0].get("format") != FORMAT:
+            say(f"{path} is not a journal of this version, and is ignored.")
+            continue
+        results = {
+            record["key"]: record.get("entry")
+            for record in records
+            if record.get("kind") == "result" and isinstance(record.get("key"), str)
+        }
+        found.append(_Earlier(path, any(record.get("kind") == "end" for record in records), results))
+    return found
+
+
+def _about(path: Path, say: Callable[[str], None], message: str) -> None:
+    say(f"{path}: {message}")
+
+
+def _resumable(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
+    """Return the results of runs that did not end, unless a later run that has them too went to its end."""
+    journals = _earlier(folder, say)
+    if not journals:
+        say(f"Nothing to resume: there is no journal in {folder}.")
+    results: dict[str, Any] = {}
+    delivered: set[str] = set()
+    for journal in journals:
+        if journal.ended:
+            delivered |= journal.results.keys()
+        else:
+            new = {key: entry for key, entry in journal.results.items() if key not in delivered}
+            results = {**new, **results}
+    if journals and not results and journals[0].ended:
+        say("The last run went to its end; there is nothing to resume, so everything is run.")
+    return results
+
+
 def _new_file(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    ignore = folder / ".gitignore"
-    if not ignore.exists():
-        ignore.write_text("*\n", encoding="utf-8")
-    for old in sorted(folder.glob("run-*.jsonl"))[: -KEPT + 1]:
-        old.unlink(missing_ok=True)
-    path = folder / f"run-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{os.getpid()}.jsonl"
+    with contextlib.suppress(FileExistsError):  # also a link to anywhere
+        _create(folder / ".gitignore", b"*\n")
+    _remove_superseded(folder)
     header = {"kind": "run", "format": FORMAT, "versions": versions()}
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
-    try:
-        os.write(handle, (json.dumps(header, sort_keys=True) + "\n").encode())
-    finally:
-        os.close(handle)
+    path = folder / f"run-{datetime.now(UTC):%Y%m%dT%H%M%S.%f}-{os.getpid()}.jsonl"
+    _create(path, (json.dumps(header, sort_keys=True, allow_nan=False) + "\n").encode())
     return path
 
 
-def _resumable(path: Path, say: Callable[[str], None]) -> dict[str, Any]:
+def _create(path: Path, content: bytes) -> None:
+    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND, 0o666)
     try:
-        text = path.read_bytes()
-    except OSError as error:
-        say(f"{path} cannot be read ({error.strerror or error}); starting anew.")
-        return {}
-    records = list(read_lines(text, lambda message: say(f"{path}: {message}")))
-    if not records or records[0].get("kind") != "run" or records[0].get("format") != FORMAT:
-        say(f"{path} is not a journal of this version; starting anew.")
-        return {}
-    if any(record.get("kind") == "end" for record in records):
-        say("The last run went to its end; there is nothing to resume, so everything is run.")
-        return {}
-    return {
-        record["key"]: record.get("entry")
-        for record in records
-        if record.get("kind") == "result" and isinstance(record.get("key"), str)
-    }
+        os.write(handle, content)
+    finally:
+        os.close(handle)
+
+
+def _remove_superseded(folder: Path) -> None:
+    """Remove all but the newest journals, except those of interrupted runs whose results no later journal has."""
+    if len(list(folder.glob("run-*.jsonl"))) < KEPT:
+        return
+    newer: set[str] = set()
+    for number, journal in enumerate(_earlier(folder, lambda _: None)):
+        if number >= KEPT - 1 and (journal.ended or journal.results.keys() <= newer):
+            journal.path.unlink(missing_ok=True)
+        newer |= journal.results.keys()
 
 
 def read_lines(text: bytes, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:

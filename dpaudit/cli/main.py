@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import sys
 from collections.abc import Sequence
@@ -11,12 +10,15 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from dpaudit import __version__
+from dpaudit._util.console import Console, open_streams
+from dpaudit._util.exit_codes import ExitCode, strongest
+from dpaudit._util.messages import described, traceback_text
+from dpaudit.cli import supervisor
 from dpaudit.errors import DPAuditError
 
-OK, FAILED, USAGE, UNDECIDED, INTERRUPTED = 0, 1, 2, 3, 130
 EXIT_CODES = (
     "exit codes: 0 nothing found and every expectation met; 1 violation, regression or unmet expectation; "
-    "2 usage, configuration or unreadable baseline; 3 inconclusive; 130 interrupted"
+    "2 usage, configuration, unreadable baseline, or an audit that could not be run; 3 inconclusive; 130 interrupted"
 )
 TARGET = "folder, file.py, file.py:name, pkg.mod or pkg.mod:name"
 ROOMS = {
@@ -35,6 +37,11 @@ class Parser(argparse.ArgumentParser):
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"allow_abbrev": False, **options})
 
+    def _print_message(self, message: str, file: Any = None) -> None:
+        """Print through a console, because messages repeat the command line."""
+        if message:
+            (file if isinstance(file, Console) else Console(sys.stderr if file is None else file)).write(message)
+
     def error(self, message: str) -> NoReturn:
         """Print one line and how to get help, and leave with 2."""
         from dpaudit._util.validation import did_you_mean
@@ -46,7 +53,7 @@ class Parser(argparse.ArgumentParser):
             word = message.removeprefix("unrecognized arguments: ").split(" ")[0].partition("=")[0]
             if word.startswith("-"):
                 message += "." + did_you_mean(word, self._option_string_actions)
-        self.exit(USAGE, f"{self.prog}: {message}\nTry '{self.prog} --help'.\n")
+        self.exit(ExitCode.ERROR, f"{self.prog}: {message}\nTry '{self.prog} --help'.\n")
 
 
 def build_parser() -> tuple[Parser, dict[str, Parser]]:
@@ -175,7 +182,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
 
 _REPORTS = {"html": "one HTML file", "junit": "JUnit XML", "sarif": "SARIF 2.1.0", "markdown": "Markdown"}
 _SETTINGS = (
-    "profile", "samples", "seconds", "alpha", "seed", "channel", "workers", "executor", "fail_on", "max_audits",
+    "profile", "samples", "seconds", "timeout", "alpha", "seed", "channel", "workers", "executor", "fail_on", "max_audits",
 )  # fmt: skip
 
 
@@ -202,6 +209,7 @@ def _one_function(parser: argparse.ArgumentParser, *, required: bool = True) -> 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--samples", type=_count, metavar="N", help="budget of samples per audit, e.g. 1e6")
     parser.add_argument("--seconds", type=float, metavar="S", help="budget of time per audit")
+    parser.add_argument("--timeout", type=float, metavar="S", help="time that one call of a mechanism may take")
     parser.add_argument("--profile", choices=("ci", "deep"), help="budget per audit: ci is about 5 seconds")
     parser.add_argument("--alpha", type=float, metavar="A", help="false-alarm probability of the run (default 1e-6)")
     parser.add_argument("--seed", type=int, metavar="N", help="root of all random numbers")
@@ -242,33 +250,40 @@ def _count(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
 
 
-def main(argv: Sequence[str] | None = None, *, stdout: IO[str] | None = None) -> int:
-    """Run a command line and return its exit code."""
-    out = sys.stdout if stdout is None else stdout
+def main(
+    argv: Sequence[str] | None = None,
+    *,
+    stdout: IO[str] | Console | None = None,
+    stderr: IO[str] | Console | None = None,
+) -> int:
+    """Run a command line and return its exit code. Nothing is raised: an error that nobody foresaw is shown, and is 2."""
+    out, err = _console(stdout, sys.stdout), _console(stderr, sys.stderr)
     words = list(sys.argv[1:] if argv is None else argv)
     parser, commands = build_parser()
     if not words:
         parser.print_help(out)
-        return OK
+        return ExitCode.OK
     try:
         try:
             command, args = _parsed(words, parser, commands)
         except SystemExit as stop:  # argparse leaves this way, with a number
-            return stop.code if isinstance(stop.code, int) else OK
-        return int(command(args, out))
-    except SystemExit as stop:  # code that was run: its number would pass for a verdict
-        print(f"dpaudit: code under audit called sys.exit({stop.code!r}), so there is no result.", file=sys.stderr)
-        return USAGE
+            return stop.code if isinstance(stop.code, int) else ExitCode.OK
+        return int(command(args, out, err))
     except KeyboardInterrupt:
-        print("dpaudit: interrupted.", file=sys.stderr)
-        return INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output has seen enough; do not complain at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+        err.line("dpaudit: interrupted.")
+        return ExitCode.INTERRUPTED
+    except SystemExit as stop:  # code that was run: its number would pass for a verdict
+        err.line(f"dpaudit: code under audit called sys.exit({stop.code!r}), so there is no result.")
     except (DPAuditError, OSError) as error:
-        print(f"dpaudit: {error}", file=sys.stderr)
-        return USAGE
+        err.block(f"dpaudit: {error}")
+    except BaseException as error:
+        err.block(f"dpaudit: {described(error)}. This was not foreseen, and there may be no result.")
+        err.block(traceback_text(error))
+    return ExitCode.ERROR
+
+
+def _console(given: IO[str] | Console | None, default: IO[str] | None) -> Console:
+    return given if isinstance(given, Console) else Console(default if given is None else given)
 
 
 def _parsed(words: list[str], parser: Parser, commands: dict[str, Parser]) -> tuple[Any, argparse.Namespace]:
@@ -294,7 +309,8 @@ def _room(name: str, words: list[str]) -> tuple[Any, argparse.Namespace]:
     command = importlib.import_module(room_module(name))
     parser = Parser(prog=f"dpaudit {name}", description=ROOMS[name][0].upper() + ROOMS[name][1:] + ".")
     command.add_arguments(parser)
-    return command.run, parser.parse_args(words)
+    args = parser.parse_args(words)
+    return command.run, args
 
 
 def _settings(args: argparse.Namespace) -> Any:
@@ -303,36 +319,37 @@ def _settings(args: argparse.Namespace) -> Any:
     return load(Path.cwd(), overrides={name: getattr(args, name, None) for name in _SETTINGS})
 
 
-def _run(args: argparse.Namespace, out: IO[str]) -> int:
+def _run(args: argparse.Namespace, out: Console, err: Console) -> int:
     from dpaudit.cli.run import run_command
 
-    return run_command(args, _settings(args), Path.cwd(), out)
+    return run_command(args, _settings(args), Path.cwd(), out, err)
 
 
-def _check(args: argparse.Namespace, out: IO[str]) -> int:
-    from dpaudit.cli.run import check_command
+def _check(args: argparse.Namespace, out: Console, err: Console) -> int:
+    from dpaudit.cli.check import check_command
 
-    return check_command(args, _settings(args), Path.cwd(), out)
+    return check_command(args, _settings(args), Path.cwd(), out, err)
 
 
-def _accountant(args: argparse.Namespace, out: IO[str]) -> int:
+def _accountant(args: argparse.Namespace, out: Console, err: Console) -> int:
     from dpaudit.cli.accountant import accountant_command
 
-    return accountant_command(args, Path.cwd(), out)
+    return accountant_command(args, Path.cwd(), out, err)
 
 
-def _verify(args: argparse.Namespace, out: IO[str]) -> int:
-    from dpaudit.cli.run import verify_command
+def _verify(args: argparse.Namespace, out: Console, err: Console) -> int:
+    from dpaudit.cli.check import verify_command
 
-    return verify_command(args, _settings(args), Path.cwd(), out)
+    return verify_command(args, _settings(args), Path.cwd(), out, err)
 
 
-def _list(args: argparse.Namespace, out: IO[str]) -> int:
+def _list(args: argparse.Namespace, out: Console, err: Console) -> int:
     import contextlib
 
-    from dpaudit.cli.run import collected
+    from dpaudit._util.console import Unbroken
+    from dpaudit.cli.plan import collected
 
-    with contextlib.redirect_stdout(sys.stderr):  # what audit files print
+    with contextlib.redirect_stdout(Unbroken(err.stream)):  # what audit files print
         items = collected(args.targets, _settings(args), Path.cwd())
     if args.json:
         import json
@@ -347,15 +364,16 @@ def _list(args: argparse.Namespace, out: IO[str]) -> int:
             }
             for item in items
         ]
-        print(json.dumps(plain, indent=1), file=out)
-        return OK
+        out.json(json.dumps(plain, indent=1, allow_nan=False) + "\n")
+        return ExitCode.OK
     for item in items:
         expect = f"  (expects {item.audit.expect})" if item.audit.expect else ""
-        print(f"{item.audit.name}  {item.audit.claim!r}  {item.path}:{item.line}{expect}", file=out)
-    return OK
+        out.line(f"{item.audit.name}  {item.audit.claim!r}  {item.path}:{item.line}{expect}")
+    return ExitCode.OK
 
 
-def _report(args: argparse.Namespace, out: IO[str]) -> int:
+def _report(args: argparse.Namespace, out: Console, err: Console) -> int:
+    del err
     from dpaudit.report import check_reports, write_reports
     from dpaudit.report.document import read_document
 
@@ -363,37 +381,41 @@ def _report(args: argparse.Namespace, out: IO[str]) -> int:
     kinds = {kind: getattr(args, kind) for kind in _REPORTS}
     check_reports(kinds)
     if not any(kinds.values()):
-        from dpaudit.report.terminal import summary
+        from dpaudit.report.terminal import show_summary
 
-        print(summary(document), file=out)
+        show_summary(out, document)
     for path in write_reports(document, kinds):
-        print(f"wrote {path}", file=out)
-    return OK
+        out.line(f"wrote {path}")
+    return document.exit_code()
 
 
-def _compare(args: argparse.Namespace, out: IO[str]) -> int:
-    from dpaudit.baseline import compare_files
+def _compare(args: argparse.Namespace, out: Console, err: Console) -> int:
+    del err
+    from dpaudit.baseline import compare_files, exit_code_of_run
 
-    differences = compare_files(args.old, args.new)
+    differences, code = compare_files(args.old, args.new), exit_code_of_run(args.new)
     for difference in differences:
-        print(f"REGRESSION  {difference}", file=out)
+        out.line(f"REGRESSION  {difference}")
     if not differences:
-        print("No regression.", file=out)
-    return FAILED if differences else OK
+        out.line("No regression.")
+    if code:
+        out.line(f"The run of {args.new} itself ended with exit code {int(code)}.")
+    return strongest([code, ExitCode.FAILED if differences else ExitCode.OK])
 
 
-def _init(args: argparse.Namespace, out: IO[str]) -> int:
+def _init(args: argparse.Namespace, out: Console, err: Console) -> int:
+    del err
     from dpaudit.cli.scaffold import write_scaffold
 
     for line in write_scaffold(args.folder):
-        print(line, file=out)
-    return OK
+        out.line(line)
+    return ExitCode.OK
 
 
-def _tradeoff(args: argparse.Namespace, out: IO[str]) -> int:
+def _tradeoff(args: argparse.Namespace, out: Console, err: Console) -> int:
     from dpaudit.cli.tradeoff import tradeoff_command
 
-    return tradeoff_command(args, Path.cwd(), out)
+    return tradeoff_command(args, Path.cwd(), out, err)
 
 
 _COMMANDS: dict[str, Any] = {
@@ -409,9 +431,12 @@ _COMMANDS: dict[str, Any] = {
 }
 
 
+_RUN_CODE_OF_OTHERS = ("run", "check", "list", "verify", "accountant", "tradeoff")
+
+
 def entry() -> NoReturn:
-    """Entry point of the console script. Without a terminal, text is plain ASCII: logs are read with any encoding."""
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):
-            stream.reconfigure(errors="backslashreplace", **({} if stream.isatty() else {"encoding": "ascii"}))
-    sys.exit(main())
+    """Entry point of the console script."""
+    out, err = open_streams()
+    if sys.argv[1:2] and sys.argv[1] in _RUN_CODE_OF_OTHERS:
+        supervisor.start(err)
+    supervisor.leave(main(stdout=out, stderr=err))

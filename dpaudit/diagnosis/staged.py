@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._util.literals import rebuild
 from dpaudit._util.validation import check_count, check_open_unit
 from dpaudit.claims import Claim, Verdict
 from dpaudit.diagnosis.calibration import Calibration, calibration
@@ -237,15 +238,7 @@ def _witness(result: Result | None) -> Pair | None:
     witness = None if result is None else result.witness
     if witness is None or not witness.literal:
         return None
-    names: dict[str, Any] = {"np": np}
-    if "pd." in witness.data + witness.neighbour:
-        import pandas as pd
-
-        names["pd"] = pd
-    # The engine wrote this source, and evaluated it before it marked the witness as literal.
-    data, neighbour = (
-        eval(text, {"__builtins__": {"float": float}}, names) for text in (witness.data, witness.neighbour)
-    )
+    data, neighbour = (rebuild(text) for text in (witness.data, witness.neighbour))
     return Pair(data, neighbour)
 
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from dpaudit._util.deprecation import checked_keywords, renamed_fields
+from dpaudit._util.surroundings import engine_state
 from dpaudit._util.validation import check_choice, shorten
 from dpaudit._util.values import fingerprint
 from dpaudit.claims import Claim, Verdict
@@ -141,7 +142,7 @@ def audit(
     run = TimingRun if chosen.channel is Channel.TIMING else Run
     close = as_neighbours(neighbours)
     equal = _equal_pairs(close)
-    with ProgressHandler(wanted=progress) as show_progress:
+    with engine_state(), ProgressHandler(wanted=progress) as show_progress:
         handlers = (show_progress,) if on_event is None else (show_progress, on_event)
         request = Request.of(mechanism, claim, close, chosen, name or name_of(mechanism), handlers, notes=equal)
         try:

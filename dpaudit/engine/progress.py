@@ -46,7 +46,10 @@ class _Bar(Protocol):
 
 def watched() -> bool:
     """Return whether stderr is a terminal, outside of continuous integration."""
-    return sys.stderr.isatty() and not os.environ.get("CI")
+    try:
+        return sys.stderr is not None and sys.stderr.isatty() and not os.environ.get("CI")
+    except ValueError:  # closed, by a mechanism
+        return False
 
 
 class Progress:

@@ -128,10 +128,24 @@ class Hooks:
             self.session.check_names(items)
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Give the audits of a test the run's options, and remember what they found."""
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Give the audits of a test and of its fixtures the run's options, and remember what they found."""
         from dpaudit.pytest_plugin.surrounding import assertions_of
 
+        with assertions_of(item, lambda: self.session):
+            outcome = yield
+        if self._session is not None:
+            self._session.leave(item)
+        return outcome
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Fail where a fixture found a violation."""
+        return (yield from self._phase(item))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Fail where the test found a violation, also in an earlier try."""
         if self._session is not None and item.nodeid in self._session.violations:
             # A test is not tried again until chance makes it green.
             pytest.fail(
@@ -139,15 +153,23 @@ class Hooks:
                 + self._session.violations[item.nodeid],
                 pytrace=False,
             )
-        with assertions_of(item, lambda: self.session):
-            try:
-                outcome = yield
-            except (PrivacyViolation, Inconclusive, Unmet, DPAuditError) as error:
-                _cut_our_frames(error)
-                if isinstance(error, PrivacyViolation):
-                    self.session.violations[item.nodeid] = str(error)
-                raise
+        return (yield from self._phase(item))
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Fail where a fixture found a violation at its end."""
+        return (yield from self._phase(item))
+
+    def _phase(self, item: pytest.Item) -> Generator[None, object, object]:
+        try:
+            outcome = yield
+        except (PrivacyViolation, Inconclusive, Unmet, DPAuditError) as error:
+            _cut_our_frames(error)
+            if isinstance(error, PrivacyViolation):
+                self.session.violations[item.nodeid] = str(error)
+            raise
         if self._session is not None:
+            self._session.fail_on_swallowed(item)
             self._session.fail_on_regressions(item)
         return outcome
 
@@ -157,18 +179,29 @@ class Hooks:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Attach results to the report, which is what travels from a worker of pytest-xdist to the controller."""
         report = yield
-        if self._session is not None and call.when == "call":
-            self._session.attach(item, report)
+        if self._session is not None:
+            self._session.attach(item, report, None if call.excinfo is None else call.excinfo.value)
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Gather results, from wherever they were found."""
-        if getattr(report, "dpaudit", None) and not hasattr(self.config, "workerinput"):
+        if (getattr(report, "dpaudit", None) or getattr(report, "dpaudit_failure", None)) and not hasattr(
+            self.config, "workerinput"
+        ):
             self.session.gather(report)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Gather what threads of a worker of pytest-xdist found after their tests had ended."""
+        late = getattr(node, "workeroutput", {}).get("dpaudit", [])
+        if late:
+            self.session.gather_late(late)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Add up, compare with the baseline, write the reports."""
+        if self._session is not None and hasattr(self.config, "workeroutput"):
+            self.config.workeroutput["dpaudit"] = [entry.to_dict() for entry in self._session.late]
         if (self._session is not None or self.wanted) and not hasattr(self.config, "workerinput"):
             self.session.finish(session)
 

@@ -11,25 +11,35 @@ import pytest
 
 from dpaudit import baseline
 from dpaudit._util.files import write_whole
+from dpaudit._util.messages import described
 from dpaudit._util.validation import check_choice, check_open_unit
 from dpaudit.claims import Verdict
+from dpaudit.cli.baselines import mechanism_of
 from dpaudit.cli.collect import Collected, collect, hidden
 from dpaudit.cli.config import Settings, load
-from dpaudit.cli.run import entry_of, mechanism_of
+from dpaudit.cli.jobs import entry_of
 from dpaudit.engine.audit import audit
 from dpaudit.engine.options import Options
 from dpaudit.errors import AccuracyViolation, DPAuditError, Inconclusive, InvalidArgument, PrivacyViolation
 from dpaudit.pytest_plugin import REPORTS, Unmet
 from dpaudit.report import check_reports, github_summary, write_reports
-from dpaudit.report.document import Document, Entry, sorted_entries
-from dpaudit.report.terminal import Style, line, totals
+from dpaudit.report.document import Document, Entry, Failure, sorted_entries
+from dpaudit.report.terminal import line, totals
 from dpaudit.result.model import Result, StoppedBy
 from dpaudit.utility.definition import judge as judge_accuracy
 from dpaudit.utility.result import AccuracyResult
 
 ENTRIES = pytest.StashKey[list[Entry]]()
+COUNT = pytest.StashKey[int]()  # audits of the test so far
+ACCEPTED = pytest.StashKey[list[Result]]()  # violations that pytest.raises expected
+LEFT = pytest.StashKey[bool]()  # the test has ended
 REGRESSIONS = pytest.StashKey[list[str]]()
+SWALLOWED = (
+    "A violation was found, but its exception did not reach pytest: it was raised in a thread, or caught. If it is expected, say "
+    "so with pytest.raises(dpaudit.PrivacyViolation), or with expect= of the fixture dpaudit_audit."
+)
 EXACT = 1.0 + 1e-9  # shares of alpha add up to alpha, but for rounding
+WHOLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)  # every test that was collected has run
 URGENCY = {Verdict.VIOLATION: 0, Verdict.INCONCLUSIVE: 1, Verdict.NO_VIOLATION_FOUND: 2}
 
 
@@ -47,6 +57,8 @@ class Session:
         self.violations: dict[str, str] = {}
         self.charged = 0.0
         self.entries: list[Entry] = []
+        self.failures: list[Failure] = []  # audits that could not be run
+        self.late: list[Entry] = []  # found by threads after their test had ended
         self.spent = 0.0
         self.notes: list[str] = []
         self.stored: baseline.Baseline | None = None
@@ -126,7 +138,7 @@ class Session:
             return item.name
         if name is not None:
             return f"{item.nodeid}::{name}"
-        number = len(item.stash.setdefault(ENTRIES, [])) + 1
+        number = item.stash[COUNT] = item.stash.get(COUNT, 0) + 1
         return item.nodeid if number == 1 else f"{item.nodeid} #{number}"
 
     def marked(self, item: pytest.Item) -> dict[str, Any]:
@@ -148,12 +160,22 @@ class Session:
             return bool(marker.kwargs["allow_inconclusive"])
         return self.settings.fail_on != "inconclusive"
 
-    def record(self, item: pytest.Item, result: Result, collected: Collected | None = None) -> None:
+    def record(
+        self,
+        item: pytest.Item,
+        result: Result,
+        collected: Collected | None = None,
+        expect: Verdict | None = None,
+    ) -> None:
         """Keep a result for the report of its test, with what is worse than in the baseline."""
         if collected is None:
-            entry = Entry(result=result, path=_relative(item.path, self.settings.root), line=_line(item))
+            path = _relative(item.path, self.settings.root)
+            entry = Entry(result=result, expect=expect, path=path, line=_line(item))
         else:
             entry = entry_of(collected, result, self.settings.root)
+        if item.stash.get(LEFT, False):
+            self.late.append(entry)
+            return
         item.stash.setdefault(ENTRIES, []).append(entry)
         item.user_properties.append(
             (f"dpaudit {result.name}", f"{result.verdict}, epsilon >= {result.epsilon_lower:.4g}")
@@ -197,8 +219,10 @@ class Session:
             **options: Any,
         ) -> Result:
             chosen, prepared = self.prepare(item, name, options)
+            if expect is not None:
+                check_choice([verdict.value for verdict in Verdict], expect=str(expect))
             result = audit(mechanism, claim, neighbours, name=chosen, **prepared)
-            self.record(item, result)
+            self.record(item, result, expect=None if expect is None else Verdict(str(expect)))
             allowed = self.allows_inconclusive(item) if allow_inconclusive is None else allow_inconclusive
             self.judge(result, expect, allow_inconclusive=allowed)
             return result
@@ -210,13 +234,37 @@ class Session:
         if self.settings.fail_on == "never":
             return
         if expect is not None:
-            check_choice([verdict.value for verdict in Verdict], expect=str(expect))
             if result.verdict is not Verdict(str(expect)):
                 raise Unmet(f"Expected {expect}, but:\n\n{result}")
         elif result.verdict is Verdict.VIOLATION:
             raise PrivacyViolation(str(result), result)
         elif result.verdict is Verdict.INCONCLUSIVE and not allow_inconclusive:
             raise Inconclusive(str(result), result)
+
+    def accept(self, item: pytest.Item, error: BaseException | None) -> None:
+        """Note a violation that ``pytest.raises`` expected."""
+        if isinstance(error, PrivacyViolation):
+            item.stash.setdefault(ACCEPTED, []).append(error.result)
+
+    def fail_on_swallowed(self, item: pytest.Item) -> None:
+        """Fail a test that found a violation and went on: in a thread, or where its exception was caught."""
+        unmet = [entry for entry in item.stash.get(ENTRIES, []) if self._swallowed(item, entry)]
+        if unmet:
+            self.violations[item.nodeid] = str(unmet[0].result)
+            pytest.fail(f"{SWALLOWED}\n\n" + "\n\n".join(str(entry.result) for entry in unmet), pytrace=False)
+
+    def _swallowed(self, item: pytest.Item, entry: Entry) -> bool:
+        if self.settings.fail_on == "never" or entry.met or entry.result.verdict is not Verdict.VIOLATION:
+            return False
+        return not any(entry.result is result for result in item.stash.get(ACCEPTED, []))
+
+    def leave(self, item: pytest.Item) -> None:
+        """Note that a test has ended; its threads may go on."""
+        item.stash[LEFT] = True
+
+    def gather_late(self, plain: Iterable[Mapping[str, Any]]) -> None:
+        """Take over what threads of another process found."""
+        self.late += [Entry.from_dict(entry) for entry in plain]
 
     def fail_on_regressions(self, item: pytest.Item) -> None:
         """A test that found nothing still fails if it is worse than the baseline."""
@@ -227,20 +275,30 @@ class Session:
 
     # Reporting
 
-    def attach(self, item: pytest.Item, report: pytest.TestReport) -> None:
+    def attach(self, item: pytest.Item, report: pytest.TestReport, error: BaseException | None) -> None:
         """Put the results of a test on its report, as plain data that crosses processes.
 
-        A violation in a test that did not fail was expected, by ``expect`` or by ``pytest.raises``.
+        A violation in a test that did not fail was expected, by ``pytest.raises`` or as an expected failure.
         """
         entries = item.stash.get(ENTRIES, [])
         item.stash[ENTRIES] = []
-        if not report.failed:
+        if not report.failed and self.settings.fail_on != "never":
             entries = [entry if entry.met else replace(entry, expect=entry.result.verdict) for entry in entries]
         if entries:
             report.dpaudit = [entry.to_dict() for entry in entries]  # type: ignore[attr-defined]
+        # An audit that could not be run. Any other error of an ordinary test is none of an audit.
+        verdict = isinstance(error, PrivacyViolation | Inconclusive | Unmet | pytest.fail.Exception)
+        expected = Exception if isinstance(item, AuditItem) else DPAuditError
+        if report.failed and not verdict and isinstance(error, expected):
+            name = item.name if isinstance(item, AuditItem) else item.nodeid
+            path = _relative(item.path, self.settings.root)
+            failure = Failure(name=name, reason=described(error), path=path, line=_line(item))
+            report.dpaudit_failure = failure.to_dict()  # type: ignore[attr-defined]
 
     def gather(self, report: pytest.TestReport) -> None:
         """Take the results off a report."""
+        if (failure := getattr(report, "dpaudit_failure", None)) is not None:
+            self.failures.append(Failure.from_dict(failure))
         for plain in getattr(report, "dpaudit", []):
             entry = Entry.from_dict(plain)
             self.spent += entry.result.alpha
@@ -248,9 +306,13 @@ class Session:
 
     def finish(self, session: pytest.Session) -> None:
         """Add up, look for audits that vanished, write the reports."""
-        whole = session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
-        document = self.document(complete=whole)
-        failures = []
+        whole = session.exitstatus in WHOLE
+        failures = [f"{SWALLOWED} {line(entry)}" for entry in self.late if not entry.met]
+        self.entries += self.late
+        self.spent += sum(entry.result.alpha for entry in self.late)
+        if session.exitstatus not in (*WHOLE, pytest.ExitCode.INTERRUPTED, pytest.ExitCode.NO_TESTS_COLLECTED):
+            self.failures.append(Failure(name="pytest", reason=f"The run ended with exit status {session.exitstatus}."))
+        document = self.document(interrupted=session.exitstatus == pytest.ExitCode.INTERRUPTED)
         if self.spent > self.settings.alpha * EXACT:
             failures.append(
                 f"The audits spent a false-alarm probability of {self.spent:.3g}, more than alpha={self.settings.alpha:g}."
@@ -268,12 +330,17 @@ class Session:
         if failures and session.exitstatus in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
-    def document(self, *, complete: bool) -> Document:
+    def document(self, *, interrupted: bool = False) -> Document:
         """All results; of an audit that ran more than once the worst."""
         worst: dict[str, Entry] = {}
         for entry in sorted(self.entries, key=lambda entry: (entry.met, URGENCY[entry.result.verdict])):
             worst.setdefault(entry.result.name, entry)
-        return Document(entries=sorted_entries(list(worst.values())), complete=complete)
+        return Document(
+            entries=sorted_entries(list(worst.values())),
+            interrupted=interrupted,
+            failures=tuple(self.failures),
+            fail_on=self.settings.fail_on,
+        )
 
     def _write(self, document: Document, path: Path) -> None:
         target = self.config.invocation_params.dir / path
@@ -302,11 +369,11 @@ class Session:
         """The section at the end of pytest's output."""
         if not self.entries and not self.notes:
             return
-        document = self.document(complete=True)
+        document = self.document()
         reporter.section("dpaudit")
         for entry in document.entries:
             if not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE):
-                reporter.line(line(entry, Style()))
+                reporter.line(line(entry))
         if self.entries:
             again = len(self.entries) - len(document.entries)
             tries = f" With {again} repeated it spent {self.spent:.3g}." if again else ""

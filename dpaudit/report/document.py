@@ -6,15 +6,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
+from dpaudit._util.exit_codes import ExitCode, strongest
+from dpaudit._util.validation import check_choice
 from dpaudit.claims import Verdict
 from dpaudit.errors import InvalidArgument
 from dpaudit.result.model import Result
 from dpaudit.utility.result import AccuracyResult
 
 FORMAT = 1
-OK, FAILED, USAGE, UNDECIDED = 0, 1, 2, 3
+FAIL_ON = ("violation", "inconclusive", "never")
+LARGEST_NUMBER = 2**256  # of a file; larger ones are damage, and do not fit into a float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +96,7 @@ class AccuracyEntry:
         """Read back what :meth:`to_dict` wrote."""
         _check_types(plain, {"path": str, "line": int, "result": Mapping})
         expect = None if plain["expect"] is None else Verdict(plain["expect"])
+        _check_types(plain["result"], _ACCURACY_TYPES)
         result = AccuracyResult.from_dict(plain["result"])
         return cls(result=result, expect=expect, path=plain["path"], line=plain["line"])
 
@@ -104,6 +108,10 @@ _ENTRY_TYPES: dict[str, Any] = {
 _RESULT_TYPES: dict[str, Any] = {
     "name": str, "alpha": _NUMBER, "samples": int, "seconds": _NUMBER, "pairs": int, "reproducible": bool, "seed": int,
     "messages": [str], "samples_after": int, "outputs": Mapping, "versions": {str: str},
+}  # fmt: skip
+_ACCURACY_TYPES: dict[str, Any] = {
+    "name": str, "data": str, "truth": str, "samples": int, "data_sets": int, "tested": int, "seed": int, "shrunk": bool,
+    "messages": [str],
 }  # fmt: skip
 _WITNESS_TYPES: dict[str, Any] = {
     "data": str, "neighbour": str, "literal": bool, "event": str, "event_code": str, "confirmed": bool, "shrunk": bool,
@@ -121,8 +129,30 @@ def _check_types(plain: Any, types: Mapping[str, Any]) -> None:
             right = isinstance(value, type(kind)) and all(isinstance(item, str) for item in items)
         else:
             right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+            if isinstance(value, int | float) and not abs(value) < LARGEST_NUMBER:
+                raise ValueError(f"{name} is beyond all bounds")
         if not right:
             raise TypeError(f"{name} has a value of the wrong type")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An audit that could not be run, or a file whose audits could not be found."""
+
+    name: str
+    reason: str
+    path: str = ""
+    line: int = 1
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {"name": self.name, "reason": self.reason, "path": self.path, "line": self.line}
+
+    @classmethod
+    def from_dict(cls, plain: Mapping[str, Any]) -> Failure:
+        """Read back what :meth:`to_dict` wrote."""
+        _check_types(plain, {"name": str, "reason": str, "path": str, "line": int})
+        return cls(**{name: plain[name] for name in ("name", "reason", "path", "line")})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,8 +160,16 @@ class Document:
     """All audits of a run."""
 
     entries: tuple[Entry, ...]
-    complete: bool = True  # False: interrupted; these are the results so far
+    failures: tuple[Failure, ...] = ()
+    regressions: tuple[str, ...] = ()  # against the baseline of the run, if it had one
+    interrupted: bool = False  # these are the results so far
+    fail_on: str = "inconclusive"  # the least that makes the exit code non-zero; "never": only errors do
     accuracy: tuple[AccuracyEntry, ...] = ()
+
+    @property
+    def complete(self) -> bool:
+        """Whether every audit of the run has a result."""
+        return not (self.interrupted or self.failures)
 
     @property
     def alpha_spent(self) -> float:
@@ -143,15 +181,19 @@ class Document:
         """Audits of privacy, then checks of accuracy."""
         return (*self.entries, *self.accuracy)
 
-    def exit_code(self, fail_on: str = "inconclusive") -> int:
-        """0 nothing found and every expectation met; 1 violation or unmet expectation; 3 inconclusive. 1 beats 3."""
-        if fail_on == "never":
-            return OK
-        both = self.all_entries
-        if any(not entry.met for entry in both):
-            return FAILED
-        undecided = any(e.expect is None and e.result.verdict is Verdict.INCONCLUSIVE for e in both)
-        return UNDECIDED if undecided and fail_on == "inconclusive" else OK
+    def exit_code(self) -> ExitCode:
+        """Return the exit code of the run; reports and comparisons of it end with the same."""
+        codes = [ExitCode.OK]
+        if self.interrupted:
+            codes.append(ExitCode.INTERRUPTED)
+        if self.failures:
+            codes.append(ExitCode.ERROR)
+        if self.fail_on != "never" and (self.regressions or any(not entry.met for entry in self.all_entries)):
+            codes.append(ExitCode.FAILED)
+        undecided = any(e.expect is None and e.result.verdict is Verdict.INCONCLUSIVE for e in self.all_entries)
+        if self.fail_on == "inconclusive" and undecided:
+            codes.append(ExitCode.UNDECIDED)
+        return strongest(codes)
 
     def to_json(self) -> str:
         """The canonical text: sorted keys, one indent, so that two of them diff well."""
@@ -159,8 +201,12 @@ class Document:
             "format": FORMAT,
             "tool": "dpaudit",
             "complete": self.complete,
+            "interrupted": self.interrupted,
+            "fail_on": self.fail_on,
             "alpha_spent": self.alpha_spent,
             "audits": [entry.to_dict() for entry in self.entries],
+            "failures": [failure.to_dict() for failure in self.failures],
+            "regressions": list(self.regressions),
         }
         if self.accuracy:
             plain["accuracy"] = [entry.to_dict() for entry in self.accuracy]
@@ -178,11 +224,23 @@ class Document:
         if plain.get("format") != FORMAT:
             raise InvalidArgument(f"{origin} has format {plain.get('format')!r}; this version reads format {FORMAT}.")
         try:
-            entries = tuple(Entry.from_dict(item) for item in plain["audits"])
-            accuracy = tuple(AccuracyEntry.from_dict(item) for item in plain.get("accuracy", []))
-            return cls(entries=entries, complete=bool(plain["complete"]), accuracy=accuracy)
+            _check_types({"regressions": [], **plain}, {"complete": bool, "regressions": [str]})
+            fail_on = plain.get("fail_on", "inconclusive")
+            check_choice(FAIL_ON, fail_on=fail_on)
+            return cls(
+                entries=tuple(Entry.from_dict(item) for item in plain["audits"]),
+                failures=tuple(Failure.from_dict(item) for item in plain.get("failures", ())),
+                regressions=tuple(plain.get("regressions", ())),
+                # Earlier versions did not write which of the two a run that is not complete was.
+                interrupted=plain.get("interrupted", not plain["complete"]) is True,
+                fail_on=fail_on,
+                accuracy=tuple(AccuracyEntry.from_dict(item) for item in plain.get("accuracy", ())),
+            )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InvalidArgument(f"{origin} is damaged: {type(error).__name__}: {error}.") from None
+
+
+EntryT = TypeVar("EntryT", Entry, AccuracyEntry)
 
 
 def _refuse_constant(name: str) -> Any:
@@ -198,6 +256,6 @@ def read_document(path: Path) -> Document:
     return Document.from_json(text, origin=str(path))
 
 
-def sorted_entries(entries: Sequence[Entry]) -> tuple[Entry, ...]:
+def sorted_entries(entries: Sequence[EntryT]) -> tuple[EntryT, ...]:
     """Entries by name, whatever order they finished in."""
     return tuple(sorted(entries, key=lambda entry: entry.result.name))

@@ -1,50 +1,16 @@
-"""What a mechanism, its data and its errors are called is somebody else's text: reports show it, and never obey it.
+"""A document with all its text safe to show: what a mechanism, its data and its errors are called is text of others.
 
-A name may hold terminal escapes, line breaks that forge a log line, characters that reorder what is read, or ones that XML
-and UTF-8 cannot hold. :func:`clean` makes all of them visible once, before any report is written; quoting for the format
-(HTML, XML, Markdown) comes on top.
+:func:`clean` makes hidden characters visible once, before any report is written; quoting for the format (HTML, XML, Markdown)
+comes on top.
 """
 
 from __future__ import annotations
 
-import unicodedata
 from dataclasses import replace
 
-from dpaudit.report.document import AccuracyEntry, Document, Entry
+from dpaudit._util.escape import one_line, visible
+from dpaudit.report.document import AccuracyEntry, Document, Entry, Failure
 from dpaudit.result.model import Result, Witness
-
-# Control, surrogate, unassigned (with the code points that XML forbids) and line or paragraph separators.
-_HIDDEN = ("Cc", "Cs", "Cn", "Zl", "Zp")
-
-
-def visible(text: str) -> str:
-    r"""The text with every character that is not there to be seen as its Python escape; line breaks and tabs stay.
-
-    >>> visible("red \x1b[31m and reversed \u202e")
-    'red \\x1b[31m and reversed \\u202e'
-    """
-    return "".join(char if char in "\n\t" or not _hidden(char) else _escaped(char) for char in text)
-
-
-def one_line(text: str) -> str:
-    r"""The same on one line.
-
-    >>> one_line("count\n::error::forged")
-    'count\\n::error::forged'
-    """
-    return "".join(_escaped(char) if _hidden(char) else char for char in text)
-
-
-def _hidden(char: str) -> bool:
-    if char.isascii():
-        return not " " <= char <= "~"
-    category = unicodedata.category(char)
-    # Format characters reorder or hide text, except the joiners that some scripts and emoji need.
-    return category in _HIDDEN or (category == "Cf" and char not in "\u200c\u200d")
-
-
-def _escaped(char: str) -> str:
-    return char.encode("unicode_escape").decode("ascii")
 
 
 def clean(document: Document) -> Document:
@@ -52,6 +18,8 @@ def clean(document: Document) -> Document:
     return replace(
         document,
         entries=tuple(clean_entry(entry) for entry in document.entries),
+        failures=tuple(clean_failure(failure) for failure in document.failures),
+        regressions=tuple(one_line(text) for text in document.regressions),
         accuracy=tuple(clean_accuracy(entry) for entry in document.accuracy),
     )
 
@@ -67,6 +35,11 @@ def clean_accuracy(entry: AccuracyEntry) -> AccuracyEntry:
         messages=tuple(one_line(message) for message in result.messages),
     )
     return replace(entry, result=shown, path=one_line(entry.path))
+
+
+def clean_failure(failure: Failure) -> Failure:
+    """The failure with all its text safe to show."""
+    return replace(failure, name=one_line(failure.name), reason=visible(failure.reason), path=one_line(failure.path))
 
 
 def clean_entry(entry: Entry) -> Entry:

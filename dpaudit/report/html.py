@@ -14,7 +14,7 @@ from dpaudit.report.document import Document, Entry
 from dpaudit.report.escape import clean
 from dpaudit.report.plots import Picture, pictures
 from dpaudit.report.svg import check_matplotlib
-from dpaudit.report.terminal import totals
+from dpaudit.report.terminal import could_not_run, totals
 from dpaudit.report.words import (
     RELATIONS,
     by_urgency,
@@ -73,6 +73,7 @@ def render(document: Document) -> str:
         "document": document,
         "sections": _sections(document),
         "totals": totals(document),
+        "could_not_run": could_not_run(document),
         "script": markupsafe.Markup(script),
         "script_hash": f"sha256-{digest}",
         "claim_in_words": claim_in_words,

@@ -1,8 +1,8 @@
 """The document as JUnit XML: one test case for each audit.
 
 A violation, and a verdict other than the expected one, is a ``failure`` with the witness and its script as text. An audit that
-could not decide is an ``error``, not ``skipped``: a skipped test is green, and nothing was shown. A violation that was
-expected is a test case that went well, with its story in ``system-out``.
+could not decide, or could not run, is an ``error``, not ``skipped``: a skipped test is green, and nothing was shown. A
+violation that was expected is a test case that went well, with its story in ``system-out``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from dpaudit.claims import Verdict
-from dpaudit.report.document import AccuracyEntry, Document, Entry
+from dpaudit.report.document import AccuracyEntry, Document, Entry, Failure
 from dpaudit.report.escape import clean
 from dpaudit.report.words import needs_attention, outcome
 from dpaudit.result.text import render as story
@@ -22,7 +22,7 @@ from dpaudit.utility.result import headline as accuracy_headline
 def render(document: Document) -> str:
     """JUnit XML; without time stamps or host names, so that equal documents give equal files."""
     document = clean(document)
-    cases = [*(_case(entry) for entry in document.entries), *(_accuracy_case(entry) for entry in document.accuracy)]
+    cases = [*map(_case, document.entries), *map(_accuracy_case, document.accuracy), *map(_failure, document.failures)]
     totals = {
         "tests": str(len(cases)),
         "failures": str(sum(case.find("failure") is not None for case in cases)),
@@ -34,8 +34,11 @@ def render(document: Document) -> str:
     suite = SubElement(root, "testsuite", {"name": "dpaudit", **totals})
     _properties(suite, {"alpha_spent": f"{document.alpha_spent:.3g}", "complete": str(document.complete).lower()})
     suite.extend(cases)
-    if not document.complete:
-        SubElement(suite, "system-err").text = "Interrupted: these are the results so far."
+    errors = [f"REGRESSION  {regression}" for regression in document.regressions]
+    if document.interrupted:
+        errors.append("Interrupted: these are the results so far.")
+    if errors:
+        SubElement(suite, "system-err").text = "\n".join(errors)
     ElementTree.indent(root)
     return f'<?xml version="1.0" encoding="utf-8"?>\n{ElementTree.tostring(root, encoding="unicode")}\n'
 
@@ -101,6 +104,16 @@ def _accuracy_case(entry: AccuracyEntry) -> Element:
         element.text = str(result)
     elif result.verdict is Verdict.VIOLATION:
         SubElement(case, "system-out").text = str(result)
+    return case
+
+
+def _failure(failure: Failure) -> Element:
+    case = Element("testcase", {"classname": _classname(failure.path), "name": failure.name, "time": "0.000"})
+    if failure.path:
+        case.set("file", failure.path)
+        case.set("line", str(failure.line))
+    message = failure.reason.partition("\n")[0]
+    SubElement(case, "error", {"type": "COULD_NOT_RUN", "message": message}).text = failure.reason
     return case
 
 

@@ -12,25 +12,33 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
+from dpaudit._util.escape import one_line
 from dpaudit.claims import Verdict
 from dpaudit.errors import InvalidArgument
-from dpaudit.report.document import Document, Entry
+from dpaudit.report.document import Document, Entry, Failure
 from dpaudit.report.escape import clean
-from dpaudit.report.terminal import totals
+from dpaudit.report.terminal import could_not_run, totals
 from dpaudit.report.words import by_urgency, needs_attention, outcome, verdict_in_words
 from dpaudit.result.model import Result
 from dpaudit.result.text import STOPPED, detectable_in_words, shown
 
 LARGEST_SUMMARY = 1_000_000  # bytes; GitHub refuses a step summary above 1 MiB
 LARGEST_DATA = 4_000  # characters of one data set
+LARGEST_REASON = 500  # characters of the reason why an audit could not be run
 
 
 def render(document: Document, *, stories: bool = True) -> str:
     """A table of all audits, then the story of each that somebody has to look at."""
     document = clean(document)
     lines = ["# dpaudit", "", totals(document), ""]
-    if not document.complete:
+    if document.interrupted:
         lines += ["**Interrupted: these are the results so far.**", ""]
+    if document.failures:
+        lines += [f"**{could_not_run(document)}**", "", "| could not be run | reason |", "|---|---|"]
+        lines += [_cells([code(failure.name), code(_short_reason(failure))]) for failure in document.failures]
+        lines.append("")
+    if document.regressions:
+        lines += ["**Worse than the baseline:**", "", *(f"- {prose(text)}" for text in document.regressions), ""]
     entries = by_urgency(document)
     if entries:
         lines += ["| verdict | audit | claim | shown | samples | expectation |", "|---|---|---|---|---:|---|"]
@@ -64,7 +72,9 @@ def github_summary(document: Document, environ: Mapping[str, str] = os.environ) 
         if len(text.encode()) > room:
             text = render(document, stories=False)
         if len(text.encode()) > room:
-            text = f"# dpaudit\n\n{totals(document)} The table is too long for a job summary.\n"
+            text = (
+                f"# dpaudit\n\n{totals(document)} {could_not_run(document)} The table is too long for a job summary.\n"
+            )
         with path.open("a", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
@@ -83,7 +93,17 @@ def _row(entry: Entry) -> str:
         f"{result.samples:,}",
         outcome(entry),
     ]
+    return _cells(cells)
+
+
+def _cells(cells: list[str]) -> str:
     return f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _short_reason(failure: Failure) -> str:
+    """The reason on one line of the table; the whole of it is in the other reports."""
+    text = one_line(failure.reason)
+    return text if len(text) <= LARGEST_REASON else f"{text[:LARGEST_REASON]} ..."
 
 
 def _bound(result: Result) -> str:

@@ -41,8 +41,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._util.escape import one_line
 from dpaudit.claims import PureDP, Verdict, claimed_epsilon
-from dpaudit.report.escape import one_line
+from dpaudit.errors import MissingDependency
 from dpaudit.report.svg import COLOURS, LABELLED, WIDE, draw_svg
 from dpaudit.result.model import Frequency, Result
 
@@ -73,14 +74,26 @@ class Picture:
 
 
 def pictures(result: Result, *, prefix: str = "") -> tuple[Picture, ...]:
-    """All pictures that the result has something for. ``prefix`` keeps ids apart where many SVGs share a page."""
+    """All pictures that the result has something for. ``prefix`` keeps ids apart where many SVGs share a page.
+
+    A result may come from a file, and what it says about outputs need not make a picture: then there is none.
+    """
     makers: tuple[tuple[str, Callable[[Result, str], Picture | None]], ...] = (
         ("evidence", evidence),
         ("outputs", outputs),
         ("profile", profile),
     )
-    made = (maker(result, f"{prefix}{name}-") for name, maker in makers)
+    made = (_attempted(maker, result, f"{prefix}{name}-") for name, maker in makers)
     return tuple(picture for picture in made if picture is not None)
+
+
+def _attempted(maker: Callable[[Result, str], Picture | None], result: Result, prefix: str) -> Picture | None:
+    try:
+        return maker(result, prefix)
+    except MissingDependency:
+        raise
+    except Exception:  # whatever numpy and matplotlib raise on numbers that nobody measured
+        return None
 
 
 def evidence(result: Result, prefix: str = "") -> Picture | None:

@@ -45,6 +45,18 @@ RULES = {
         "The audit could not decide.",
         "The budget ended with too little power, or the mechanism could not be sampled. This is not a sign of privacy.",
     ),
+    "could-not-run": (
+        "error",
+        "CouldNotRun",
+        "The audit could not be run.",
+        "The audit, its mechanism or its file raised an error, or its process ended. There is no verdict.",
+    ),
+    "regression": (
+        "error",
+        "Regression",
+        "An audit is worse than in the baseline.",
+        "The audit shows more, would detect less, or is gone: see `dpaudit run --baseline`.",
+    ),
 }
 _ORDER = list(RULES)
 
@@ -64,10 +76,22 @@ def render(document: Document) -> str:
         },
         "columnKind": "unicodeCodePoints",
         "invocations": [{"executionSuccessful": document.complete}],
-        "results": [_result(entry, seen) for entry in entries],
-        "properties": {"alphaSpent": document.alpha_spent, "audits": len(document.entries)},
+        "results": [
+            *(_result(entry, seen) for entry in entries),
+            *(
+                _plain_result("could-not-run", f.name, f.reason, seen, path=f.path, line=f.line)
+                for f in document.failures
+            ),
+            *(_plain_result("regression", text.partition(":")[0], text, seen) for text in document.regressions),
+        ],
+        "properties": {
+            "alphaSpent": document.alpha_spent,
+            "audits": len(document.entries),
+            "interrupted": document.interrupted,
+        },
     }
-    return json.dumps({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}, indent=1, sort_keys=True) + "\n"
+    log = {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
+    return json.dumps(log, indent=1, sort_keys=True, allow_nan=False) + "\n"
 
 
 def _rule(identifier: str) -> dict[str, Any]:
@@ -139,6 +163,34 @@ def _result(entry: Entry, seen: Counter[str]) -> dict[str, Any]:
     return plain
 
 
+def _plain_result(
+    rule: str, name: str, text: str, seen: Counter[str], *, path: str = "", line: int = 1
+) -> dict[str, Any]:
+    """A result without a verdict."""
+    parts = [rule, path.replace("\\", "/"), name]
+    mark = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+    seen[mark] += 1
+    plain: dict[str, Any] = {
+        "ruleId": rule,
+        "ruleIndex": _ORDER.index(rule),
+        "level": RULES[rule][0],
+        "message": {"text": _without_links(text if text.startswith(name) else f"{name}: {text}")},
+        "partialFingerprints": {
+            "dpauditAudit/v1": f"{mark}:{seen[mark]}",
+            "primaryLocationLineHash": f"{mark}:{seen[mark]}",
+        },
+        "properties": {"audit": name},
+    }
+    if path:
+        plain["locations"] = [{**_location(path, line), "logicalLocations": [{"fullyQualifiedName": name}]}]
+    return plain
+
+
+def _without_links(text: str) -> str:
+    """In a message of SARIF "[text](target)" is a link (section 3.11.6); nothing here is meant as one."""
+    return re.sub(r"\[(?=[^\[\]]*\]\()", r"\\[", text)
+
+
 def _message(entry: Entry) -> str:
     result = entry.result
     claimed = f"Claimed {result.claim!r}: {claim_in_words(result.claim)}"
@@ -151,8 +203,7 @@ def _message(entry: Entry) -> str:
             f"Data: {witness.data}; neighbour: {witness.neighbour}. Event: {witness.event}. On data: {witness.on_data}; on "
             f"neighbour: {witness.on_neighbour}."
         )
-    # In a message of SARIF "[text](target)" is a link (section 3.11.6); nothing here is meant as one.
-    return re.sub(r"\[(?=[^\[\]]*\]\()", r"\\[", "\n".join([*parts, *result.messages]))
+    return _without_links("\n".join([*parts, *result.messages]))
 
 
 def _number(value: float) -> float | str:

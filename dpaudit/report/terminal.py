@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from collections import Counter
 from dataclasses import dataclass
-from typing import IO
 
+from dpaudit._util.console import Console
 from dpaudit.claims import Verdict
-from dpaudit.report.document import AccuracyEntry, Document, Entry
-from dpaudit.report.escape import clean_accuracy, clean_entry
+from dpaudit.report.document import AccuracyEntry, Document, Entry, Failure
+from dpaudit.report.escape import clean_accuracy, clean_entry, clean_failure
 from dpaudit.result.text import headline, render
 from dpaudit.utility.result import headline as accuracy_headline
 
@@ -23,7 +24,7 @@ class Style:
     colour: bool = False
 
     @classmethod
-    def for_stream(cls, stream: IO[str]) -> Style:
+    def for_stream(cls, stream: Console) -> Style:
         """Colours on a terminal; NO_COLOR turns them off, FORCE_COLOR on."""
         if os.environ.get("NO_COLOR"):
             return cls(False)
@@ -31,46 +32,62 @@ class Style:
             return cls(True)
         return cls(stream.isatty() and os.environ.get("TERM") != "dumb")
 
-    def paint(self, text: str, verdict: Verdict) -> str:
-        """The text in the colour of the verdict."""
-        return f"\x1b[{COLOURS[verdict]}m{text}\x1b[0m" if self.colour else text
+    def of(self, verdict: Verdict) -> dict[str, str]:
+        """How a console shows the verdict."""
+        return {"highlight": str(verdict), "colour": COLOURS[verdict]} if self.colour else {}
 
 
-def line(entry: Entry, style: Style) -> str:
+def show_line(console: Console, entry: Entry | AccuracyEntry, style: Style, *, after: str = "") -> None:
+    """Write the line of an audit."""
+    text = accuracy_line(entry) if isinstance(entry, AccuracyEntry) else line(entry)
+    console.line(text + after, **style.of(entry.result.verdict))
+
+
+def show_story(console: Console, entry: Entry | AccuracyEntry, style: Style) -> None:
+    """Write the whole result."""
+    text = accuracy_story(entry) if isinstance(entry, AccuracyEntry) else story(entry)
+    console.block(text, **style.of(entry.result.verdict))
+
+
+def show_failure(console: Console, failure: Failure) -> None:
+    """Write why an audit could not be run: one line, and further ones indented."""
+    failure = clean_failure(failure)
+    console.block(textwrap.indent(f"ERROR  {failure.name}: {failure.reason}", "    ").removeprefix("    "))
+
+
+def line(entry: Entry) -> str:
     """One line for an audit."""
     entry = clean_entry(entry)
     verdict = entry.result.verdict
-    text = headline(entry.result).replace(str(verdict), style.paint(f"{verdict!s:<18}", verdict), 1)
-    if entry.expect is None:
-        return text
-    return f"{text} [as expected]" if entry.met else f"{text} [UNEXPECTED: expected {entry.expect}]"
+    return _with_expectation(headline(entry.result).replace(str(verdict), f"{verdict!s:<18}", 1), entry)
 
 
-def story(entry: Entry, style: Style) -> str:
+def story(entry: Entry) -> str:
     """The whole result, with where it is defined."""
     entry = clean_entry(entry)
-    verdict = entry.result.verdict
     places = (("mechanism", entry.mechanism_path, entry.mechanism_line), ("audit", entry.path, entry.line))
     where = "".join(f"\nThe {what} is defined at {path}:{number}." for what, path, number in places if path)
-    return render(entry.result).replace(str(verdict), style.paint(str(verdict), verdict), 1) + where
+    return render(entry.result) + where
 
 
-def accuracy_line(entry: AccuracyEntry, style: Style) -> str:
+def accuracy_line(entry: AccuracyEntry) -> str:
     """One line for an accuracy check."""
     entry = clean_accuracy(entry)
     verdict = entry.result.verdict
-    text = accuracy_headline(entry.result).replace(str(verdict), style.paint(f"{verdict!s:<18}", verdict), 1)
+    return _with_expectation(accuracy_headline(entry.result).replace(str(verdict), f"{verdict!s:<18}", 1), entry)
+
+
+def accuracy_story(entry: AccuracyEntry) -> str:
+    """The whole result of an accuracy check, with where it is defined."""
+    entry = clean_accuracy(entry)
+    where = f"\nThe audit is defined at {entry.path}:{entry.line}." if entry.path else ""
+    return str(entry.result) + where
+
+
+def _with_expectation(text: str, entry: Entry | AccuracyEntry) -> str:
     if entry.expect is None:
         return text
     return f"{text} [as expected]" if entry.met else f"{text} [UNEXPECTED: expected {entry.expect}]"
-
-
-def accuracy_story(entry: AccuracyEntry, style: Style) -> str:
-    """The whole result of an accuracy check, with where it is defined."""
-    entry = clean_accuracy(entry)
-    verdict = entry.result.verdict
-    where = f"\nThe audit is defined at {entry.path}:{entry.line}." if entry.path else ""
-    return str(entry.result).replace(str(verdict), style.paint(str(verdict), verdict), 1) + where
 
 
 def totals(document: Document) -> str:
@@ -87,8 +104,22 @@ def totals(document: Document) -> str:
     return f"{text}. False-alarm probability spent: {document.alpha_spent:.3g}."
 
 
-def summary(document: Document) -> str:
-    """All lines and the totals, without colours."""
-    style = Style()
-    accuracy = (accuracy_line(entry, style) for entry in document.accuracy)
-    return "\n".join([*(line(entry, style) for entry in document.entries), *accuracy, "", totals(document)])
+def could_not_run(document: Document) -> str:
+    """How many audits, or files of audits, could not be run; empty if all could."""
+    if not document.failures:
+        return ""
+    return f"{len(document.failures)} of {len(document.failures) + len(document.all_entries)} audits could not be run."
+
+
+def show_summary(console: Console, document: Document) -> None:
+    """Write all lines and the totals, without colours."""
+    for failure in document.failures:
+        show_failure(console, failure)
+    for entry in document.all_entries:
+        show_line(console, entry, Style())
+    for regression in document.regressions:
+        console.line(f"REGRESSION  {regression}")
+    console.block(f"\n{totals(document)}")
+    for text in (could_not_run(document), "Interrupted: these are the results so far." * document.interrupted):
+        if text:
+            console.line(text)

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 import textwrap
 import time
 from collections.abc import Sequence
-from typing import Any, TextIO
+from typing import Any
 
+from dpaudit._util.console import Console
 from dpaudit.errors import InvalidArgument, MissingDependency
 
 EXIT_OK, EXIT_CONTRADICTED, EXIT_BAD = 0, 1, 2
@@ -41,26 +41,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verify.add_argument("--json", action="store_true", help="print JSON")
 
 
-def run(args: argparse.Namespace, stdout: TextIO) -> int:
+def run(args: argparse.Namespace, out: Console, err: Console) -> int:
     """Run the subcommand that ``args`` names."""
     try:
         if args.statements_command == "show":
-            return _show(args, stdout)
+            return _show(args, out)
         if args.statements_command == "verify":
-            return _verify(args, stdout)
-        return _list(args, stdout)
+            return _verify(args, out)
+        return _list(args, out)
     except (InvalidArgument, MissingDependency) as error:
-        print(f"error: {error}", file=sys.stderr)
+        err.block(f"error: {error}")
         return EXIT_BAD
 
 
-def _list(args: argparse.Namespace, stdout: TextIO) -> int:
+def _list(args: argparse.Namespace, out: Console) -> int:
     from dpaudit._util.validation import check_choice
     from dpaudit.statements.ledger import STATEMENTS, markdown_table
     from dpaudit.statements.statement import Standing
 
     if getattr(args, "markdown", False):
-        stdout.write(markdown_table())
+        out.write(markdown_table())
         return EXIT_OK
     verdict, source = getattr(args, "verdict", None), getattr(args, "source", None)
     if verdict is not None:
@@ -71,24 +71,26 @@ def _list(args: argparse.Namespace, stdout: TextIO) -> int:
         if verdict in (None, str(row.standing)) and source in (None, *row.source.split("; "))
     ]
     if getattr(args, "json", False):
-        print(json.dumps([{"number": number} | row.as_json() for number, row in chosen], indent=2), file=stdout)
+        out.json(
+            json.dumps([{"number": number} | row.as_json() for number, row in chosen], indent=2, allow_nan=False) + "\n"
+        )
         return EXIT_OK
     for number, row in chosen:
-        print(f"{number:>3}  {row.key:<28}{row.standing:<16}{row.source}, {row.place}", file=stdout)
-        _indented("", row.says, stdout)
-        _indented("corrected: ", row.corrected, stdout)
-        _indented("counterexample: ", row.counterexample, stdout)
-        print(f"     {row.command}", file=stdout)
+        print(f"{number:>3}  {row.key:<28}{row.standing:<16}{row.source}, {row.place}", file=out)
+        _indented("", row.says, out)
+        _indented("corrected: ", row.corrected, out)
+        _indented("counterexample: ", row.counterexample, out)
+        print(f"     {row.command}", file=out)
     counts = ", ".join(
         f"{sum(row.standing is standing for _, row in chosen)} {standing}" for standing in Standing
     )  # in the order of the enum
-    print(f"\n{len(chosen)} statements: {counts}.", file=stdout)
+    print(f"\n{len(chosen)} statements: {counts}.", file=out)
     return EXIT_OK
 
 
-def _indented(label: str, text: str, stdout: TextIO) -> None:
+def _indented(label: str, text: str, out: Console) -> None:
     if text:
-        print(textwrap.fill(label + text, WIDTH, initial_indent="     ", subsequent_indent="       "), file=stdout)
+        print(textwrap.fill(label + text, WIDTH, initial_indent="     ", subsequent_indent="       "), file=out)
 
 
 def _parameters(statement: Any, given: Sequence[str]) -> dict[str, Any]:
@@ -107,7 +109,7 @@ def _parameters(statement: Any, given: Sequence[str]) -> dict[str, Any]:
     return values
 
 
-def _show(args: argparse.Namespace, stdout: TextIO) -> int:
+def _show(args: argparse.Namespace, out: Console) -> int:
     from dpaudit.statements.ledger import find_statement
 
     row = find_statement(args.row)
@@ -122,21 +124,21 @@ def _show(args: argparse.Namespace, stdout: TextIO) -> int:
             "lines": list(finding.lines),
             "as_expected": expected,
         }
-        print(json.dumps(payload, indent=2), file=stdout)
+        out.json(json.dumps(payload, indent=2, allow_nan=False) + "\n")
         return EXIT_OK if expected else EXIT_CONTRADICTED
-    print(f"{row.source}, {row.place} ({row.kind})", file=stdout)
-    _indented("", row.says, stdout)
-    print(f"verdict: {finding.standing}", file=stdout)
-    _indented("corrected: ", row.corrected, stdout)
-    _indented("counterexample: ", row.counterexample, stdout)
+    print(f"{row.source}, {row.place} ({row.kind})", file=out)
+    _indented("", row.says, out)
+    print(f"verdict: {finding.standing}", file=out)
+    _indented("corrected: ", row.corrected, out)
+    _indented("counterexample: ", row.counterexample, out)
     for line in finding.lines:
-        print(textwrap.fill(line, WIDTH, initial_indent="  - ", subsequent_indent="    "), file=stdout)
+        print(textwrap.fill(line, WIDTH, initial_indent="  - ", subsequent_indent="    "), file=out)
     for picture in finding.pictures:
-        print(f"\n{picture}", file=stdout)
+        print(f"\n{picture}", file=out)
     if row.parameters:
-        print("parameters: " + ", ".join(f"{k}={v}" for k, v in (row.parameters | parameters).items()), file=stdout)
+        print("parameters: " + ", ".join(f"{k}={v}" for k, v in (row.parameters | parameters).items()), file=out)
     if not expected:
-        print(f"CONTRADICTS the ledger, which says: {row.standing}.", file=stdout)
+        print(f"CONTRADICTS the ledger, which says: {row.standing}.", file=out)
     return EXIT_OK if expected else EXIT_CONTRADICTED
 
 
@@ -149,7 +151,7 @@ def _plot(row: Any, parameters: dict[str, Any], path: str) -> None:
     draw(path, **parameters)
 
 
-def _verify(args: argparse.Namespace, stdout: TextIO) -> int:
+def _verify(args: argparse.Namespace, out: Console) -> int:
     from dpaudit.statements.ledger import STATEMENTS
 
     contradicted = 0
@@ -163,11 +165,11 @@ def _verify(args: argparse.Namespace, stdout: TextIO) -> int:
             mark = "" if finding.as_expected else f"  CONTRADICTS the ledger: {row.standing}"
             print(
                 f"{number:>3}  {row.key:<28}{finding.standing:<16}{time.monotonic() - started:5.1f} s{mark}",
-                file=stdout,
+                file=out,
                 flush=True,
             )
     if args.json:
-        print(json.dumps(found, indent=2), file=stdout)
+        out.json(json.dumps(found, indent=2, allow_nan=False) + "\n")
     else:
-        print(f"\n{len(STATEMENTS)} statements were run; {contradicted} contradict the ledger.", file=stdout)
+        print(f"\n{len(STATEMENTS)} statements were run; {contradicted} contradict the ledger.", file=out)
     return EXIT_CONTRADICTED if contradicted else EXIT_OK

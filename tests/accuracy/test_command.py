@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from dpaudit._util.console import Console
 from dpaudit.accuracy import command
 from dpaudit.accuracy.theorems import THEOREMS, names
 
@@ -18,7 +19,7 @@ def call(*arguments: str) -> tuple[int, str]:
     parser = argparse.ArgumentParser(prog="dpaudit accuracy")
     command.add_arguments(parser)
     stdout = io.StringIO()
-    code = command.run(parser.parse_args(list(arguments)), stdout)
+    code = command.run(parser.parse_args(list(arguments)), Console(stdout), Console(sys.stderr))
     return code, stdout.getvalue()
 
 

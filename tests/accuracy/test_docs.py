@@ -6,10 +6,12 @@ import argparse
 import io
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
 
+from dpaudit._util.console import Console
 from dpaudit.accuracy import command
 from dpaudit.accuracy.theorems import names
 
@@ -26,7 +28,7 @@ def parse(text: str) -> argparse.Namespace:
 def output(start: str) -> str:
     (text,) = [text for text in COMMANDS if text.startswith(start)]
     stdout = io.StringIO()
-    assert command.run(parse(text), stdout) == 0
+    assert command.run(parse(text), Console(stdout), Console(sys.stderr)) == 0
     return stdout.getvalue()
 
 

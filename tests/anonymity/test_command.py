@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
+from dpaudit._util.console import Console
 from dpaudit.anonymity import (
     EarthMovers,
     Ordered,
@@ -33,7 +34,8 @@ def call(*arguments):
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     stdout = io.StringIO()
-    return run(parser.parse_args([str(argument) for argument in arguments]), stdout), stdout.getvalue()
+    args = parser.parse_args([str(argument) for argument in arguments])
+    return run(args, Console(stdout), Console(sys.stderr)), stdout.getvalue()
 
 
 def measure(files, *arguments):

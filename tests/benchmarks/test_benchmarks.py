@@ -29,6 +29,7 @@ from benchmarks import (
     presentations,
     samplers,
     scaling,
+    soak,
     soundness,
     tables,
 )
@@ -55,6 +56,7 @@ TINY: dict[str, Any] = {
     "scaling": functools.partial(scaling.run, quick=True, samples=3_000, times=1),
     "samplers": functools.partial(samplers.run, quick=True, size=1_000),
     "anonymity": functools.partial(anonymity.run, quick=True, records=300),
+    "soak": functools.partial(soak.run, quick=True, seconds=0.0, seed=3),
 }
 
 

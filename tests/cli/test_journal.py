@@ -64,8 +64,78 @@ def test_without_resume_nothing_is_taken_over(tmp_path: Path) -> None:
     journal, _ = started(tmp_path)
     journal.finished("one", {"result": 1})
     assert started(tmp_path)[0].earlier == {}
-    # Only the newest counts: the run in between had nothing.
-    assert started(tmp_path, resume=True)[0].earlier == {}
+
+
+def test_results_of_all_interrupted_runs_are_merged(tmp_path: Path) -> None:
+    first, _ = started(tmp_path)
+    first.finished("one", {"result": 1})
+    first.finished("two", {"result": 2})
+    second, _ = started(tmp_path, resume=True)  # killed before it could take over anything but one
+    second.finished("two", {"result": 3})
+    other, _ = started(tmp_path)  # of other audits, and it ended
+    other.finished("three", {"result": 4})
+    other.end()
+    assert started(tmp_path, resume=True)[0].earlier == {"one": {"result": 1}, "two": {"result": 3}}
+
+
+def test_what_a_later_run_delivered_is_not_resumed(tmp_path: Path) -> None:
+    first, _ = started(tmp_path)
+    first.finished("one", {"result": 1})
+    second, _ = started(tmp_path)
+    second.finished("one", {"result": 1})
+    second.end()
+    again, said = started(tmp_path, resume=True)
+    assert again.earlier == {}
+    assert said == ["The last run went to its end; there is nothing to resume, so everything is run."]
+
+
+def test_a_journal_is_removed_only_if_a_newer_one_has_its_results(tmp_path: Path) -> None:
+    interrupted, _ = started(tmp_path)
+    interrupted.finished("one", {"result": 1})
+    for _ in range(KEPT + 2):
+        started(tmp_path)[0].end()
+    assert interrupted.path is not None
+    assert interrupted.path.exists()
+    taken_over, _ = started(tmp_path, resume=True)
+    assert taken_over.earlier == {"one": {"result": 1}}
+    taken_over.finished("one", {"result": 1})
+    started(tmp_path)
+    assert not interrupted.path.exists()
+    assert len(list(tmp_path.glob("run-*.jsonl"))) == KEPT
+
+
+def test_nothing_of_others_is_deleted_or_written_through_a_link(tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    files = [theirs / f"run-{number}.jsonl" for number in range(KEPT + 5)]
+    for file in files:
+        file.write_text("precious")
+    (tmp_path / ".dpaudit").symlink_to(theirs)
+    journal, said = started(tmp_path / ".dpaudit", resume=True)
+    assert journal.path is None
+    assert "is a symbolic link" in said[0]
+    assert sorted(theirs.iterdir()) == sorted(files)
+    # Files of others in a folder of ours: a link is not followed, and what is no journal stays.
+    ours = tmp_path / "ours"
+    ours.mkdir()
+    (ours / ".gitignore").symlink_to(tmp_path / "elsewhere")
+    for number in range(KEPT + 5):
+        (ours / f"run-{number}.jsonl").write_text("precious")
+    os.mkfifo(ours / "run-fifo.jsonl")  # reading it would wait for a writer
+    assert started(ours, resume=True)[0].path is not None
+    assert not (tmp_path / "elsewhere").exists()
+    assert len([file for file in ours.glob("run-*.jsonl") if file.is_file() and file.read_text() == "precious"]) == 15
+
+
+def test_a_full_disk_ends_the_journal_after_its_last_whole_line(tmp_path: Path, monkeypatch: Any) -> None:
+    journal, _ = started(tmp_path)
+    path, write = journal.path, os.write
+    assert path is not None
+    monkeypatch.setattr(os, "write", lambda handle, content: write(handle, content[:5]))
+    journal.finished("one", {"result": 1})
+    monkeypatch.undo()
+    journal.finished("two", {"result": 2})  # after half a line it would be lost too, and take the next one along
+    assert path.read_text().count("\n") == 1
 
 
 def test_nothing_to_resume(tmp_path: Path) -> None:
@@ -107,7 +177,8 @@ def test_a_file_that_is_no_journal(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "run-20200101T000000.000000-1.jsonl").write_bytes(text)
     journal, said = started(tmp_path, resume=True)
     assert journal.earlier == {}
-    assert "is not a journal of this version; starting anew." in said[-1]
+    assert "is not a journal of this version, and is ignored." in said[-2]
+    assert said[-1].startswith("Nothing to resume")
 
 
 def test_old_journals_go(tmp_path: Path) -> None:

@@ -121,7 +121,7 @@ def test_trouble_in_one_audit_does_not_lose_the_others(project: Any, capsys: pyt
     assert "ERROR  odd: KeyError: 'neighbours'" in out
     assert "NO_VIOLATION_FOUND  good" in out
     assert "2 of 3 audits could not be run." in out
-    assert "Traceback" in capsys.readouterr().err  # of what nobody foresaw
+    assert '    File "' in out  # the traceback of what nobody foresaw
     assert json.loads(Path("results.json").read_text())["complete"] is False
     assert not Path("base.json").exists()
 
@@ -169,7 +169,7 @@ def test_ctrl_c_keeps_what_there_is(
 ) -> None:
     project.audits(
         "import signal\n",
-        "calls = 0\n",
+        "import signal\ncalls = 0\n",
         "def pressed(data, size, rng):\n"
         "    global calls\n"
         "    calls += 1\n"
@@ -191,12 +191,12 @@ def test_ctrl_c_keeps_what_there_is(
 
 def test_ctrl_c_while_shrinking_keeps_the_verdict_and_ends_the_run(project: Any) -> None:
     project.audits(
-        "calls = 0\n",
+        "import signal\ncalls = 0\n",
         "def pressed(data, size, rng):\n"
         "    global calls\n"
         "    calls += size\n"
         "    if calls > 2_000:\n"
-        "        raise KeyboardInterrupt\n"
+        "        signal.raise_signal(signal.SIGINT)\n"
         "    return 100.0 * len(data) + rng.laplace(size=size)\n",
         project.audit("a", "pressed"),
         project.audit("b"),

@@ -501,3 +501,100 @@ def test_the_sum_over_workers_is_held_too(suite: Any) -> None:
     result = suite.run(*TWO_WORKERS, "--dist", "each", "--maxfail", "9")
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(["The audits spent a false-alarm probability of 2e-06, more than alpha=1e-06."])
+
+
+SWALLOWING = """
+import contextlib
+import threading
+
+def private(mechanism=half):
+    return dpaudit.assert_private(dpaudit.batched(mechanism), ONE, PAIR, samples=20_000)
+
+def test_bare():
+    try:
+        private()
+    except:
+        pass
+
+def test_thread():
+    def go():
+        with contextlib.suppress(AssertionError):
+            private()
+    thread = threading.Thread(target=go)
+    thread.start()
+    thread.join()
+
+def test_expected():
+    with pytest.raises(dpaudit.PrivacyViolation):
+        private()
+
+@pytest.mark.xfail(raises=dpaudit.PrivacyViolation, strict=True)
+def test_expected_failure():
+    private()
+"""
+
+
+@pytest.mark.parametrize("words", [(), ("-n", "1")], ids=["here", "xdist"])
+def test_a_swallowed_violation_fails(suite: Any, words: tuple[str, ...]) -> None:
+    suite.tests(SWALLOWING)
+    result = suite.run_apart("--dpaudit-report", "r.json", *words)
+    result.assert_outcomes(failed=2, passed=1, xfailed=1)
+    result.stdout.fnmatch_lines(["*its exception did not reach pytest*"])
+    audits = json.loads((suite.pytester.path / "r.json").read_text())["audits"]
+    assert sorted((a["result"]["name"].partition("::")[2], a["expect"]) for a in audits) == [
+        ("test_bare", None),
+        ("test_expected", "VIOLATION"),
+        ("test_expected_failure", "VIOLATION"),
+        ("test_thread", None),
+    ]
+
+
+@pytest.mark.parametrize("words", [(), ("-n", "1")], ids=["here", "xdist"])
+def test_a_violation_in_a_thread_that_outlives_its_test_fails_the_run(suite: Any, words: tuple[str, ...]) -> None:
+    suite.tests(
+        "import threading\nended = threading.Event()\nthreads = []\n"
+        "def slow(data, size, rng):\n    ended.wait(60)\n    return half(data, size, rng)\n"
+        "def go():\n    try:\n        dpaudit.assert_private(dpaudit.batched(slow), ONE, PAIR, samples=20_000)\n"
+        "    except AssertionError:\n        pass\n"
+        "def test_start():\n    threads.append(threading.Thread(target=go))\n    threads[0].start()\n"
+        "def test_later():\n    ended.set()\n    threads[0].join()\n"
+    )
+    result = suite.run_apart("--dpaudit-report", "r.json", *words)
+    result.assert_outcomes(passed=2)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*its exception did not reach pytest*VIOLATION*test_start*"])
+    assert len(json.loads((suite.pytester.path / "r.json").read_text())["audits"]) == 1
+
+
+def test_audits_in_fixtures_belong_to_the_session(suite: Any) -> None:
+    suite.tests(
+        "@pytest.fixture\ndef safe():\n"
+        "    yield dpaudit.assert_private(dpaudit.batched(noisy), ONE, PAIR)\n"
+        "    dpaudit.assert_private(dpaudit.batched(noisy), ONE, PAIR)\n"
+        "@pytest.fixture\ndef unsafe():\n"
+        "    try:\n        dpaudit.assert_private(dpaudit.batched(half), ONE, PAIR)\n    except AssertionError:\n        pass\n"
+        "def test_safe(safe):\n    assert safe.alpha < 2e-9\n    assert safe.samples <= 30_000\n"
+        "def test_unsafe(unsafe):\n    pass\n"
+    )
+    result = suite.run("--dpaudit-report", "r.json", "--dpaudit-samples", "30000")
+    result.assert_outcomes(passed=1, errors=1)
+    names = [a["result"]["name"] for a in json.loads((suite.pytester.path / "r.json").read_text())["audits"]]
+    assert names == ["test_privacy.py::test_safe", "test_privacy.py::test_safe #2", "test_privacy.py::test_unsafe"]
+
+
+@pytest.mark.parametrize("words", [(), ("-n", "1")], ids=["here", "xdist"])
+def test_audits_that_could_not_run_are_in_the_reports(suite: Any, words: tuple[str, ...]) -> None:
+    suite.audits(
+        "def wrong(data, size, rng):\n    return [0.0]\n"
+        "def missing():\n    raise KeyError('x')\n"
+        + suite.audit("broken", "wrong")
+        + suite.audit("good")
+        + 'odd = dpaudit.Audit(name="odd", mechanism=missing, mechanism_is_factory=True, claim=ONE, neighbours=PAIR)\n'
+    )
+    suite.tests("def test_other():\n    assert False\n")
+    result = suite.run_apart("--dpaudit-report", "r.json", *words)
+    assert result.ret == 1
+    document = json.loads((suite.pytester.path / "r.json").read_text())
+    assert sorted(failure["name"] for failure in document["failures"]) == ["broken", "odd"]
+    assert (document["complete"], document["interrupted"]) == (False, False)
+    assert [audit["result"]["name"] for audit in document["audits"]] == ["good"]

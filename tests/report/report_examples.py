@@ -104,7 +104,7 @@ def outcomes() -> Document:
     )
 
 
-def document(*, complete: bool = True) -> Document:
+def document(*, interrupted: bool = False) -> Document:
     """One audit of each kind."""
     hostile = replace(
         WITNESS, data=repr([HOSTILE]), event=f"output == {HOSTILE!r}", script_text=f"data = {HOSTILE!r}\n"
@@ -131,4 +131,4 @@ def document(*, complete: bool = True) -> Document:
             result=violation("sum", claim=ZeroConcentratedDP(0.5), delta=1e-5, epsilon_lower=1.4, parameter_lower=0.6),
         ),
     )
-    return Document(entries=entries, complete=complete)
+    return Document(entries=entries, interrupted=interrupted)

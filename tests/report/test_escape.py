@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import re
 import unicodedata
 from types import ModuleType
@@ -10,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dpaudit._util.console import Console
+from dpaudit._util.escape import one_line, visible
 from dpaudit.report import html, junit, markdown, sarif
-from dpaudit.report.escape import one_line, visible
-from dpaudit.report.terminal import Style, line, story, summary
+from dpaudit.report.terminal import Style, line, show_line, show_summary, story
 from tests.report.report_examples import HIDDEN, document
 
 # What neither a terminal nor an XML reader may see raw, written down apart from the code under test.
@@ -58,8 +60,11 @@ def test_no_report_holds_a_control_character(module: ModuleType) -> None:
 
 def test_a_name_cannot_steer_the_terminal() -> None:
     entry = next(entry for entry in document().entries if entry.result.name == HIDDEN)
-    for text in (line(entry, Style()), story(entry, Style()), summary(document())):
+    summary, coloured = io.StringIO(), io.StringIO()
+    show_summary(Console(summary), document())
+    for text in (line(entry), story(entry), summary.getvalue()):
         assert not FORBIDDEN.search(text)
         assert not re.search(r"^::error::", text, re.MULTILINE)
-    assert len(line(entry, Style()).splitlines()) == 1
-    assert line(entry, Style(colour=True)).count("\x1b[") == 2  # our own, around the verdict
+    assert len(line(entry).splitlines()) == 1
+    show_line(Console(coloured), entry, Style(colour=True))
+    assert coloured.getvalue().count("\x1b[") == 2  # our own, around the verdict

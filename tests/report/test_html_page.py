@@ -169,7 +169,7 @@ def test_text_can_be_read_in_light_and_dark() -> None:
 
 
 def test_an_interrupted_or_empty_run_says_so() -> None:
-    assert "The run was interrupted." in html.render(Document(entries=(), complete=False))
+    assert "The run was interrupted." in html.render(Document(entries=(), interrupted=True))
     assert "The run was interrupted." not in rendered()
     assert "No audits." in html.render(Document(entries=()))
 

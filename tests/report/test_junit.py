@@ -47,7 +47,7 @@ def test_a_failure_shows_the_witness_and_its_script() -> None:
 
 def test_an_interrupted_run_says_so() -> None:
     assert parsed(document()).find("testsuite/system-err") is None
-    told = parsed(document(complete=False)).find("testsuite/system-err")
+    told = parsed(document(interrupted=True)).find("testsuite/system-err")
     assert told is not None
     assert "Interrupted" in (told.text or "")
 

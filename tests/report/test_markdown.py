@@ -88,7 +88,7 @@ def test_what_needs_attention_comes_first_with_its_story() -> None:
     assert "`count`\n" not in text
     for part in ("data = []", "neighbour = [0]", "`output < 0.22`", "0.6489 to 0.7253", 'print("1 < 2 & 3")'):
         assert part in text
-    assert "Interrupted" in markdown.render(document(complete=False))
+    assert "Interrupted" in markdown.render(document(interrupted=True))
     assert "Interrupted" not in text
 
 

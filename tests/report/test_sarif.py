@@ -74,7 +74,7 @@ def alerts(made: Document) -> list[Any]:
 
 @pytest.mark.parametrize("complete", [True, False])
 def test_keeps_to_the_schema(complete: bool) -> None:
-    log = rendered(document(complete=complete))
+    log = rendered(document(interrupted=not complete))
     assert list(errors(log, SCHEMA)) == []
     assert log["runs"][0]["invocations"] == [{"executionSuccessful": complete}]
     assert list(errors(rendered(Document(entries=())), SCHEMA)) == []

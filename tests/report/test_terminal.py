@@ -7,29 +7,30 @@ import math
 
 import pytest
 
+from dpaudit._util.console import Console
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, Verdict
 from dpaudit.report import markdown
 from dpaudit.report.document import Document, Entry
-from dpaudit.report.terminal import Style, line, story, summary, totals
+from dpaudit.report.terminal import Style, line, show_line, show_summary, story, totals
 from dpaudit.result.text import headline
 from tests.report.report_examples import inconclusive, result, violation
 
 
 def test_lines_say_what_was_expected() -> None:
-    plain = line(Entry(result=violation("x")), Style())
+    plain = line(Entry(result=violation("x")))
     assert plain == (
         "VIOLATION           x: claimed PureDP(epsilon=1.0), shown epsilon >= 1.045 (5,568 samples, 1.2 s)"
     )
-    assert line(Entry(result=violation("x"), expect=Verdict.VIOLATION), Style()) == f"{plain} [as expected]"
-    unmet = line(Entry(result=result("x"), expect=Verdict.VIOLATION), Style())
+    assert line(Entry(result=violation("x"), expect=Verdict.VIOLATION)) == f"{plain} [as expected]"
+    unmet = line(Entry(result=result("x"), expect=Verdict.VIOLATION))
     assert unmet.endswith("[UNEXPECTED: expected VIOLATION]")
 
 
 def test_the_story_says_where() -> None:
     entry = Entry(result=violation(), path="audits/a.py", line=12, mechanism_path="app/a.py", mechanism_line=4)
     ending = "\nThe mechanism is defined at app/a.py:4.\nThe audit is defined at audits/a.py:12."
-    assert story(entry, Style()).endswith(ending)
-    assert "defined at" not in story(Entry(result=violation()), Style())
+    assert story(entry).endswith(ending)
+    assert "defined at" not in story(Entry(result=violation()))
 
 
 def test_totals() -> None:
@@ -38,8 +39,10 @@ def test_totals() -> None:
     entries = (*one.entries, Entry(result=result(), expect=Verdict.VIOLATION), Entry(result=inconclusive()))
     text = totals(Document(entries=entries))
     assert text.startswith("3 audits: 1 VIOLATION, 1 NO_VIOLATION_FOUND, 1 INCONCLUSIVE; 0 of 1 expectations met.")
-    assert summary(Document(entries=entries)).endswith(text)
-    assert len(summary(Document(entries=entries)).splitlines()) == 5
+    stream = io.StringIO()
+    show_summary(Console(stream), Document(entries=entries))
+    assert stream.getvalue().endswith(f"{text}\n")
+    assert len(stream.getvalue().splitlines()) == 5
 
 
 @pytest.mark.parametrize(
@@ -52,9 +55,11 @@ def test_colours(variables: dict[str, str], colour: bool, monkeypatch: pytest.Mo
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    style = Style.for_stream(io.StringIO())
+    stream = io.StringIO()
+    style = Style.for_stream(Console(stream))
     assert style.colour == colour
-    assert ("\x1b[31mVIOLATION" in line(Entry(result=violation()), style)) == colour
+    show_line(Console(stream), Entry(result=violation()), style)
+    assert ("\x1b[31mVIOLATION" in stream.getvalue()) == colour
 
 
 def test_what_would_have_been_caught_is_said_for_the_kind_of_claim() -> None:

@@ -6,10 +6,12 @@ import argparse
 import io
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
+from dpaudit._util.console import Console
 from dpaudit.cli import main as cli
 from dpaudit.statements import command
 from dpaudit.statements.ledger import STATEMENTS, find_statement, markdown_table
@@ -22,7 +24,7 @@ def call(*arguments: str) -> tuple[int, str]:
     parser = argparse.ArgumentParser(prog="dpaudit statements")
     command.add_arguments(parser)
     stdout = io.StringIO()
-    return command.run(parser.parse_args(list(arguments)), stdout), stdout.getvalue()
+    return command.run(parser.parse_args(list(arguments)), Console(stdout), Console(sys.stderr)), stdout.getvalue()
 
 
 @pytest.mark.parametrize("row", STATEMENTS, ids=lambda row: row.key)

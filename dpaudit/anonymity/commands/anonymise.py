@@ -6,12 +6,14 @@ Exit codes: 0, the release was written; 2, invalid arguments, an unreadable file
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
+from dpaudit._util.console import Console
+from dpaudit._util.escape import inert, visible
+from dpaudit._util.exit_codes import ExitCode
 from dpaudit._util.files import write_whole
-from dpaudit.anonymity.commands.options import add_columns, printable, read, read_hierarchies, split_names
+from dpaudit.anonymity.commands.options import add_columns, read, read_hierarchies, split_names
 from dpaudit.errors import DPAuditError, InvalidArgument
 
 if TYPE_CHECKING:
@@ -55,19 +57,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", "-o", metavar="FILE.csv", help="write the release there; stdout by default")
 
 
-def run(args: argparse.Namespace, stdout: IO[str]) -> int:
-    """Write the release, and what it cost to stderr; return the exit code."""
+def run(args: argparse.Namespace, out: Console, err: Console) -> int:
+    """Write the release, and what it cost to ``err``; return the exit code."""
     try:
         text, summary = _release(args)
         if args.output:
             write_whole(Path(args.output), text)
     except DPAuditError as error:
-        print(printable(f"dpaudit: {error}"), file=sys.stderr)
-        return 2
+        err.line(f"dpaudit: {error}")
+        return ExitCode.ERROR
     if not args.output:
-        stdout.write(text)
-    print(printable(summary), file=stdout if args.output else sys.stderr)
-    return 0
+        out.write(text)
+        if inert(visible(text)) != text:
+            err.line(
+                "Note: characters that act on a terminal are shown as escapes; --output FILE writes the cells as they are."
+            )
+    (out if args.output else err).line(summary)
+    return ExitCode.OK
 
 
 def _release(args: argparse.Namespace) -> tuple[str, str]:

@@ -116,12 +116,3 @@ def read_requirements(listed: list[str], allowed: Collection[str]) -> dict[str, 
             raise InvalidArgument(f"--require names {name!r} twice.")
         required[name] = bound
     return required
-
-
-def printable(text: str) -> str:
-    r"""Return the text with every character that could act on a terminal as its escape.
-
-    >>> printable("a\x1b[31m\n::error::")
-    'a\\x1b[31m\\n::error::'
-    """
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
+from dpaudit._util.console import Console
+from dpaudit._util.escape import one_line
+from dpaudit._util.exit_codes import ExitCode
 from dpaudit._util.files import check_writable, write_whole
 from dpaudit.anonymity.commands.options import (
     add_columns,
-    printable,
     read,
     read_hierarchies,
     read_requirements,
@@ -69,34 +70,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     output.add_argument("--plot", metavar="FILE.svg", help="draw the risk")
 
 
-def run(args: argparse.Namespace, stdout: IO[str]) -> int:
-    """Write the assessment to ``stdout``, and return the exit code."""
+def run(args: argparse.Namespace, out: Console, err: Console) -> int:
+    """Write the assessment to ``out``, and return the exit code."""
     try:
         if args.points is not None:
-            return _unicity(args, stdout)
+            return _unicity(args, out)
         for path in (args.html, args.plot):
             if path:
                 check_writable(Path(path))
         document = _document(args)
         _write(args, document)
     except DPAuditError as error:
-        print(printable(f"dpaudit: {error}"), file=sys.stderr)
-        return 2
+        err.line(f"dpaudit: {error}")
+        return ExitCode.ERROR
     if args.json:
-        json.dump(document, stdout, indent=2, ensure_ascii=False, allow_nan=False)
-        stdout.write("\n")
+        out.json(json.dumps(document, indent=2, allow_nan=False) + "\n")
     else:
         from dpaudit.anonymity.risk.wording import text
 
-        stdout.write("".join(f"{printable(line)}\n" for line in text(document)))
-    return 0 if document["met"] else 1
+        for line in text(document):
+            out.line(line)
+    return ExitCode.OK if document["met"] else ExitCode.FAILED
 
 
 def _write(args: argparse.Namespace, document: dict[str, Any]) -> None:
     if args.html:
         from dpaudit.anonymity.risk.report import html_report
 
-        write_whole(Path(args.html), html_report(document, printable))
+        write_whole(Path(args.html), html_report(document, one_line))
     if args.plot:
         from dpaudit.anonymity.risk.picture import picture
 
@@ -160,7 +161,7 @@ def _table(args: argparse.Namespace, frame: pd.DataFrame, known: list[str], secr
     return Table.from_frame(frame, quasi_identifiers=known, sensitive=secret, missing=args.missing)
 
 
-def _unicity(args: argparse.Namespace, stdout: IO[str]) -> int:
+def _unicity(args: argparse.Namespace, out: Console) -> int:
     import dataclasses
 
     import numpy as np
@@ -177,13 +178,13 @@ def _unicity(args: argparse.Namespace, stdout: IO[str]) -> int:
     # The requirement is compared with the upper end, so that a sample that is too small does not pass.
     met = "unique" not in required or found.upper <= float(required["unique"]) + 1e-12
     if args.json:
-        json.dump({"schema": "dpaudit.unicity/1", **dataclasses.asdict(found), "met": met}, stdout, indent=2)
-        stdout.write("\n")
+        plain = {"schema": "dpaudit.unicity/1", **dataclasses.asdict(found), "met": met}
+        out.json(json.dumps(plain, indent=2, allow_nan=False) + "\n")
     else:
         verdict = (
             ""
             if "unique" not in required
             else f"\nunique <= {float(required['unique']):g}: {'met' if met else 'NOT met'}"
         )
-        stdout.write(f"{found}{verdict}\n")
-    return 0 if met else 1
+        out.block(f"{found}{verdict}")
+    return ExitCode.OK if met else ExitCode.FAILED

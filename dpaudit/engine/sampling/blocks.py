@@ -24,6 +24,7 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
+from dpaudit._util.surroundings import engine_state, mechanism_state
 from dpaudit._util.values import fingerprint
 from dpaudit.engine.encoding.batch import (
     Encoded,
@@ -136,7 +137,7 @@ class Sampler:
             Copy the outputs if needed. If False, use them before the next call, which may write into the same memory.
         """
         try:
-            with waiting_until(deadline):
+            with waiting_until(deadline), mechanism_state():
                 return self._draw(data, size, seed, deadline, held=held)
         except DeadlinePassed as stop:
             raise OutOfTime(str(stop)) from None
@@ -262,7 +263,8 @@ def run_sent_task(task: Task, seconds: float | None = None) -> TaskResult:
         _SIGNATURES[task.audit] = worker_signatures(task, deadline)
     signatures = _SIGNATURES.get(task.audit, (None, None))
     before = fingerprint((task.data, task.neighbour))
-    ended = run_task(task, deadline=deadline)
+    with engine_state():
+        ended = run_task(task, deadline=deadline)
     if fingerprint((task.data, task.neighbour)) != before:
         raise MechanismError(CHANGED_INPUT)
     return replace(ended, worker=(os.getpid(), *signatures))

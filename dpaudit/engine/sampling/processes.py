@@ -24,6 +24,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from dpaudit._util.parenthood import end_with_parent
 from dpaudit._util.validation import check_count
 from dpaudit.errors import MechanismError
 
@@ -123,12 +124,16 @@ class _WorkerProcess:
         """Wait for an abandoned call until that time, then kill its process."""
         while (call := self._call) is not None and call.abandoned:
             if time.monotonic() >= until:
-                with self._lock:
-                    if self._call is call and self._process is not None:
-                        self._killed = True
-                        self._process.kill()
+                self.end(call)
                 return
             time.sleep(0.005)
+
+    def end(self, call: Future[Any]) -> None:
+        """Kill the process if it runs this call."""
+        with self._lock:
+            if self._call is call and self._process is not None:
+                self._killed = True
+                self._process.kill()
 
     def interrupt(self) -> None:
         """Send SIGINT to the process of the running call."""
@@ -207,6 +212,11 @@ class Workers(Executor):
             for thread in self._threads:
                 thread.join(ABANDONED_CALL_SECONDS)
 
+    def end(self, future: Future[Any]) -> None:
+        """Kill the process that runs this call; its future then raises ``BrokenExecutor``."""
+        for process in self._processes:
+            process.end(future)
+
     def interrupt(self) -> None:
         """Send SIGINT to processes that run a call, on systems that allow it."""
         for process in self._processes if os.name == "posix" else ():
@@ -250,6 +260,8 @@ def _without_interrupts() -> Iterator[None]:
 
 def _work(pipe: Connection, initializer: Callable[..., object] | None, initargs: tuple[Any, ...]) -> None:
     """Run calls one after the other until the pipe closes. The parent handles Ctrl-C. Runs in the worker process."""
+    if (parent := multiprocessing.parent_process()) is not None and parent.pid is not None:
+        end_with_parent(parent.pid)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})

@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpaudit import claims
+from dpaudit._util.escape import one_line
+from dpaudit._util.literals import constructed
 from dpaudit.claims import Claim
 from dpaudit.engine.witness.python_code import EventCode
 from dpaudit.mechanism import Batched, Fresh, Mechanism, Named, PerRelease, Plain
@@ -114,13 +116,11 @@ def script(witness: Witness, claim: Claim, code: EventCode, origin: Any, *, one_
         missing.append("the event has no short form: write a test of one output here")
     text = TEMPLATE.format(
         claim=repr(claim),
-        event=witness.event.replace("\\", "\\\\").replace('"', "'"),
+        event=one_line(witness.event).replace("\\", "\\\\").replace('"', "'"),
         imports=import_block(modules, witness.data + witness.neighbour, helpers, written.imports, missing),
         mechanism=written.expression or f"placeholder({f'the mechanism {full_name(origin)}'!r})",
-        data=witness.data if witness.literal else f"placeholder('the data')  # {_one_line(witness.data)}",
-        neighbour=witness.neighbour
-        if witness.literal
-        else f"placeholder('the data')  # {_one_line(witness.neighbour)}",
+        data=witness.data if witness.literal else f"placeholder('the data')  # {one_line(witness.data)}",
+        neighbour=witness.neighbour if witness.literal else f"placeholder('the data')  # {one_line(witness.neighbour)}",
         definitions=f"\n{code.definitions}\n" if code.definitions else "",
         expression=witness.event_code or "placeholder('the event')",
         drawing=drawing,
@@ -193,7 +193,7 @@ def _calls(origin: Any, code: EventCode, *, one_by_one: bool) -> str | None:
 def full_name(origin: Any) -> str:
     """Return the name of a mechanism without a source form, in one line: its own, or that of its class."""
     named = _function_or_class(origin)
-    return _one_line(f"{getattr(named, '__module__', None)}.{named.__qualname__}")
+    return one_line(f"{getattr(named, '__module__', None)}.{named.__qualname__}")
 
 
 def unwritten(origin: Any) -> str:
@@ -210,10 +210,6 @@ def unwritten(origin: Any) -> str:
 def _function_or_class(origin: Any) -> Any:
     inner = getattr(origin, "__wrapped__", origin)
     return inner if isinstance(getattr(inner, "__qualname__", None), str) else type(inner)
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\n", " ")
 
 
 def write(origin: Any) -> Written:
@@ -242,7 +238,7 @@ def write(origin: Any) -> Written:
         text = repr(origin)
         try:
             names = {"Relation": claims.Relation, **{name: getattr(claims, name) for name in CLAIMS}}
-            if eval(text, {"__builtins__": {}}, {kind.__name__: kind, **names}) == origin:
+            if constructed(text, {kind.__name__: kind, **names}) == origin:
                 used = tuple(name for name in names if name in text)
                 return Written((f"from {kind.__module__} import {kind.__name__}",), text, used)
         except Exception:

@@ -21,7 +21,8 @@ from typing import Any
 
 from dpaudit._util.hypothesis_bridge import smallest, until
 from dpaudit._util.intervals import clopper_pearson
-from dpaudit._util.values import fingerprint, source
+from dpaudit._util.literals import rebuild
+from dpaudit._util.values import described, fingerprint
 from dpaudit.engine.encoding.batch import Encoded, container, encode
 from dpaudit.engine.events import Confirming, OutputsDrawn, Shrinking
 from dpaudit.engine.evidence.e_process import Points
@@ -46,7 +47,7 @@ from dpaudit.engine.views.learner import Builder, Learner
 from dpaudit.engine.witness.event import Event, observed_epsilon, simplest
 from dpaudit.engine.witness.picture import leading, summary
 from dpaudit.engine.witness.script import script, write
-from dpaudit.errors import DPAuditError
+from dpaudit.errors import DPAuditError, InvalidArgument
 from dpaudit.neighbours import Pair, Secret
 from dpaudit.result.model import Frequency, Witness
 
@@ -315,7 +316,7 @@ def measure(looker: Looker, pair: Pair, event: Event, trials: int) -> Measured:
     except BatchRaised:
         batches = looker.draw(ordered, trials)
     counts = [event.count(batch) for batch in batches]
-    lead = leading(event, source(ordered.data), source(ordered.neighbour), counts, trials)
+    lead = leading(event, described(ordered.data)[0], described(ordered.neighbour)[0], counts, trials)
     return Measured(event, ordered, counts, trials, summary(event, batches, lead))
 
 
@@ -341,7 +342,7 @@ def _counted_on_others(pair: Pair, learner: Learner, points: Points) -> Measured
     rest = [batch.rows(others) for batch in (reversed(sides) if event.swapped else sides)]
     ordered = Pair(pair.neighbour, pair.data) if event.swapped else pair
     counts = [event.count(batch) for batch in rest]
-    lead = leading(event, source(ordered.data), source(ordered.neighbour), counts, len(rest[0]))
+    lead = leading(event, described(ordered.data)[0], described(ordered.neighbour)[0], counts, len(rest[0]))
     return Measured(event, ordered, counts, len(rest[0]), summary(event, (rest[0], rest[1]), lead))
 
 
@@ -377,17 +378,9 @@ def frequency(count: int, trials: int) -> Frequency:
 
 
 def literal(data: object) -> tuple[str, bool]:
-    """Source for the data, and whether evaluating it gives the data back."""
-    text = source(data)
-    import numpy as np
-
-    names: dict[str, object] = {"np": np}
-    if "pd." in text:
-        import pandas as pd
-
-        names["pd"] = pd
+    """Return source for the data, and whether it makes the data again; it is parsed, never evaluated."""
+    text, whole = described(data)
     try:
-        again = eval(text, {"__builtins__": {"float": float}}, names)
-        return text, fingerprint(again) == fingerprint(data)
-    except Exception:
+        return text, whole and fingerprint(rebuild(text)) == fingerprint(data)
+    except InvalidArgument:
         return text, False

@@ -102,7 +102,7 @@ def _log_series(L: Array, order: float) -> Array:
     coefficient, geometric, power = order, 1.0, 1.0
     factor = np.zeros_like(L)
     for k in range(2, 24):
-        factor += coefficient * geometric * L ** (k - 2) / math.factorial(k)
+        factor += coefficient * geometric * L ** (k - 2) / float(math.factorial(k))
         power *= order
         geometric += power
     return 2.0 * np.log(np.abs(L)) + np.log(factor)

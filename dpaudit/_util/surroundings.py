@@ -1,0 +1,110 @@
+"""Keep what a mechanism does to its process away from the engine, and put it back.
+
+A mechanism is code of others: it may set numpy's error handling, the recursion limit, the locale, the working directory, signal
+handlers or the clocks of the module ``time``. :func:`engine_state` is around a whole audit: inside, numpy warns as it does by
+default, and at the end all of these are as before. :func:`mechanism_state` is around each batch of calls: inside, numpy does
+what the user's program had set, and after it the engine finds what it needs as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import locale
+import os
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+
+_DEFAULT: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
+_CLOCKS = tuple((name, getattr(time, name)) for name in ("monotonic", "perf_counter", "time", "sleep"))
+_SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM", "SIGCHLD", "SIGHUP") if hasattr(signal, name)
+)
+
+# numpy's error handling outside of the engine, which mechanisms run with
+_users: ContextVar[dict[str, Any] | None] = ContextVar("_users", default=None)
+
+
+@contextlib.contextmanager
+def engine_state() -> Iterator[None]:
+    """Compute with numpy's default error handling, and put back at the end what mechanisms changed."""
+    before = np.geterr()
+    token = _users.set(dict(before))
+    streams = sys.stdin, sys.stdout, sys.stderr
+    with contextlib.ExitStack() as stack:
+        stack.callback(_users.reset, token)
+        stack.callback(_put_back_streams, *streams)
+        stack.enter_context(_working_directory())
+        stack.enter_context(_locale())
+        stack.enter_context(_signal_handlers())
+        stack.enter_context(warnings.catch_warnings())
+        stack.enter_context(np.errstate(**_DEFAULT))
+        yield
+
+
+@contextlib.contextmanager
+def mechanism_state() -> Iterator[None]:
+    """Run calls of a mechanism with the user's error handling, and undo what would disturb the engine."""
+    users = _users.get()
+    limit = sys.getrecursionlimit()
+    clocks = [getattr(time, name) for name, _ in _CLOCKS]
+    with np.errstate(**({} if users is None else users)):
+        try:
+            yield
+        finally:
+            if users is not None:
+                users.update(np.geterr())  # what the mechanism set stays set for its next calls
+            if sys.getrecursionlimit() != limit:
+                sys.setrecursionlimit(limit)
+            for (name, _), clock in zip(_CLOCKS, clocks, strict=True):
+                if getattr(time, name) is not clock:
+                    setattr(time, name, clock)
+
+
+def _put_back_streams(stdin: Any, stdout: Any, stderr: Any) -> None:
+    sys.stdin, sys.stdout, sys.stderr = stdin, stdout, stderr
+
+
+@contextlib.contextmanager
+def _working_directory() -> Iterator[None]:
+    before = None
+    with contextlib.suppress(OSError):  # it was removed
+        before = os.getcwd()
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            if before is not None and os.getcwd() != before:
+                os.chdir(before)
+
+
+@contextlib.contextmanager
+def _locale() -> Iterator[None]:
+    before = locale.setlocale(locale.LC_ALL)
+    try:
+        yield
+    finally:
+        with contextlib.suppress(locale.Error):
+            if locale.setlocale(locale.LC_ALL) != before:
+                locale.setlocale(locale.LC_ALL, before)
+
+
+@contextlib.contextmanager
+def _signal_handlers() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # nobody else may set them
+        yield
+        return
+    before = [(number, signal.getsignal(number)) for number in _SIGNALS]
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            if handler is not None and signal.getsignal(number) is not handler:
+                signal.signal(number, handler)

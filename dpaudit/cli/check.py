@@ -1,0 +1,133 @@
+"""``dpaudit check`` and ``dpaudit verify``: one function or program, without an audit file."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from dpaudit._util.console import Console, Unbroken
+from dpaudit._util.exit_codes import ExitCode
+from dpaudit.claims import ApproxDP, Claim, PureDP, Verdict
+from dpaudit.cli.collect import Collected, load_target
+from dpaudit.cli.config import Settings
+from dpaudit.cli.jobs import Interrupts, attempt, executor_for
+from dpaudit.cli.run import deliver
+from dpaudit.engine.audit import Audit
+from dpaudit.errors import CannotFollow, InvalidArgument
+from dpaudit.mechanism import batched, per_release
+from dpaudit.mechanism.programs import program
+from dpaudit.report import KINDS, check_reports
+from dpaudit.report.document import Document
+from dpaudit.report.terminal import Style, show_story
+from dpaudit.result.model import StoppedBy
+
+
+def check_command(args: argparse.Namespace, settings: Settings, here: Path, out: Console, err: Console) -> int:
+    """``dpaudit check``: the one audit has the alpha of the whole run."""
+    console = err if args.json else out
+    check_reports({name: getattr(args, name) for name in ("output", *KINDS)})
+    with contextlib.redirect_stdout(Unbroken(console.stream)):  # what files and mechanisms print
+        item = Collected(_audit(args, settings, here), "")
+        with Interrupts() as interrupts, executor_for(settings) as executor:
+            options = {**settings.overrides(), "alpha": settings.alpha, "executor": executor}
+            outcome = attempt(item, options, settings.root, interrupts)
+    entry = outcome.entry
+    document = Document(
+        entries=() if entry is None else (entry,),
+        failures=() if outcome.failure is None else (outcome.failure,),
+        interrupted=entry is not None and entry.result.stopped_by is StoppedBy.INTERRUPT,
+        fail_on=settings.fail_on,
+    )
+    if entry is not None:
+        show_story(console, entry, Style.for_stream(console))
+    if outcome.failure is not None:
+        err.block(f"dpaudit: {outcome.failure.reason}")
+    deliver(args, document, console)
+    if args.json:
+        out.json(document.to_json())
+    return document.exit_code()
+
+
+def verify_command(args: argparse.Namespace, settings: Settings, here: Path, out: Console, err: Console) -> int:
+    """``dpaudit verify``: the exact law of the code; inconclusive if it cannot be followed."""
+    from dpaudit.symbolic.verification import verify_code
+
+    with contextlib.redirect_stdout(Unbroken(err.stream)):
+        audit = _audit(args, settings, here)
+        try:
+            found = verify_code(
+                audit.mechanism,
+                audit.claim,
+                audit.neighbours,
+                examples=args.examples,
+                seed=args.seed,
+                seconds=args.seconds,
+            )
+        except CannotFollow as error:
+            out.block(f"INCONCLUSIVE: the code cannot be followed. {error}")
+            out.line(f"Audit it by samples: dpaudit check {args.target} ...")
+            return ExitCode.UNDECIDED
+    out.block(str(found))
+    if args.law:
+        out.block(f"law on the data:\n{found.law}\nlaw on the neighbour:\n{found.neighbour_law}")
+    codes = {Verdict.VIOLATION: ExitCode.FAILED, Verdict.INCONCLUSIVE: ExitCode.UNDECIDED}
+    return codes.get(found.verdict, ExitCode.OK)
+
+
+def _audit(args: argparse.Namespace, settings: Settings, here: Path) -> Audit:
+    """Make the audit that the options of ``check`` and ``verify`` describe."""
+    from dpaudit import neighbours
+    from dpaudit.cli.rows import check_sizes, parse_rows
+
+    claim: Claim = PureDP(args.epsilon) if args.delta == 0.0 else ApproxDP(args.epsilon, args.delta)
+    rows = parse_rows(args.rows)
+    smallest = args.min_size if args.min_size is not None else (0 if args.relation == "add-remove" else 1)
+    check_sizes(smallest, args.max_size)
+    make = neighbours.add_remove if args.relation == "add-remove" else neighbours.substitute
+    return Audit(
+        name=getattr(args, "program", None) or args.target or "",
+        mechanism=_mechanism(args, settings, here),
+        claim=claim,
+        neighbours=make(rows, min_size=smallest, max_size=args.max_size),
+    )
+
+
+def _mechanism(args: argparse.Namespace, settings: Settings, here: Path) -> Any:
+    """Return the function that ``dpaudit check`` or ``verify`` is about, or the program."""
+    of_program = {name: getattr(args, name, None) for name in ("mode", "data_as", "output_as")}
+    given = {name: value for name, value in of_program.items() if value is not None}
+    if getattr(args, "program", None) is not None:
+        if args.target is not None or args.calls is not None:
+            raise InvalidArgument(
+                f"--command={args.program!r} is the program that is audited: leave out TARGET and --calls."
+            )
+        return program(args.program, folder=here, **given)
+    if given:
+        named = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise InvalidArgument(f"{named} is for programs: name one with --command.")
+    if args.target is None:
+        raise InvalidArgument("Name a function (file.py:name or pkg.mod:name), or a program with --command.")
+    function = load_target(args.target, root=settings.root, here=here)
+    if issubclass(type(function), Audit):
+        raise InvalidArgument(f"{args.target} is an Audit, with a claim and neighbours: `dpaudit run {args.target}`.")
+    wraps: dict[str, Callable[[Any], Any]] = {"data": lambda f: f, "data-rng": per_release, "batched": batched}
+    return function if hasattr(function, "sample") else wraps[args.calls or calls_of(function)](function)
+
+
+def calls_of(function: Any) -> str:
+    """How a function is called, by the names of its parameters: ``(data, rng)``, ``(data, size, rng)`` or the data alone.
+
+    >>> calls_of(lambda rows, size, rng: None), calls_of(lambda rows, rng: None), calls_of(lambda rows, scale=1.0: None)
+    ('batched', 'data-rng', 'data')
+    """
+    try:
+        _, *names = inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return "data"
+    if names[:2] == ["size", "rng"]:
+        return "batched"
+    return "data-rng" if names[:1] == ["rng"] else "data"

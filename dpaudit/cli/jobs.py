@@ -1,0 +1,351 @@
+"""Run the audits of a plan, in this process or in others; what an audit raises is an error of that audit alone.
+
+``in_turn`` runs audits in this process, on a cluster if one is named. ``side_by_side`` runs each in a process that can be
+ended: with ``-j N`` several at once, with ``--workers N`` one at a time, whose outputs N further processes draw. Nothing of a
+mechanism runs in the parent then, so a call that hangs, holds the interpreter or kills its process costs one audit.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import math
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Executor, Future, wait
+from dataclasses import dataclass, replace
+from multiprocessing import util
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import urlsplit
+
+from dpaudit._util.console import Console
+from dpaudit._util.messages import described, traceback_text
+from dpaudit.claims import Verdict, claim_delta
+from dpaudit.cli.collect import Collected, collect
+from dpaudit.cli.config import Settings
+from dpaudit.cli.journal import Journal
+from dpaudit.cli.plan import RunPlan
+from dpaudit.engine.events import Event, RoundSettled
+from dpaudit.engine.options import Options
+from dpaudit.engine.progress import Board, relay_to, relayed
+from dpaudit.engine.sampling.executor import CannotBeSent
+from dpaudit.engine.sampling.processes import Workers
+from dpaudit.engine.search.detectable import HEADLINE, MASSES
+from dpaudit.errors import DPAuditError, InvalidArgument
+from dpaudit.report.document import Entry, Failure
+from dpaudit.report.source import source_of
+from dpaudit.result.model import Channel, Result, StoppedBy
+
+KNOCK = 3.0  # seconds in which whoever listens at a port answers
+GRACE = 5.0  # seconds that audits under way in other processes get to end after Ctrl-C
+UNTOLD = 2.0  # of these, after which they are taken not to have heard of it
+OVERDUE_FACTOR = 1.5  # an audit in a process of its own is ended after this multiple of its `seconds`
+OVERDUE_GRACE = 10.0  # plus so many seconds, in which a process starts and imports
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The end of one audit: an entry, or the reason why there is none."""
+
+    name: str
+    entry: Entry | None = None
+    failure: Failure | None = None
+    reused: bool = False
+    closing: bool = False  # after Ctrl-C, which has been noticed: there may be more
+
+
+class Interrupts:
+    """Inside the block SIGINT raises KeyboardInterrupt, and ``asked`` becomes true.
+
+    A KeyboardInterrupt without a signal was raised by the code under audit, and interrupts nothing else.
+    """
+
+    def __init__(self) -> None:
+        self.asked = False
+        self._before: Any = None
+        self._watches = threading.current_thread() is threading.main_thread()
+
+    def __enter__(self) -> Self:
+        if self._watches:
+            self._before = signal.signal(signal.SIGINT, self._stop)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if self._watches:
+            signal.signal(signal.SIGINT, self._before)
+
+    @property
+    def possible(self) -> bool:
+        """False if it is known that nobody interrupted."""
+        return self.asked or not self._watches
+
+    def _stop(self, number: int, frame: Any) -> None:
+        # Python drops an exception that is raised inside a callback of its own: then the run stops after the audit.
+        self.asked = True
+        signal.default_int_handler(number, frame)
+
+
+def attempt(item: Collected, options: dict[str, Any], root: Path, interrupts: Interrupts) -> Outcome:
+    """Run one audit. Whatever it raises, also what is no Exception, is the reason why it has no result."""
+    name = item.audit.name
+    try:
+        result = item.audit.run(**options)
+        entry = entry_of(item, result, root)
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and interrupts.possible:
+            raise
+        return Outcome(name, failure=failure_of(item, error))
+    if result.stopped_by is StoppedBy.INTERRUPT and not interrupts.possible:
+        return Outcome(name, failure=failure_of(item, KeyboardInterrupt("nobody interrupted the run")))
+    return Outcome(name, entry)
+
+
+def entry_of(item: Collected, result: Result, root: Path) -> Entry:
+    """A result with where its audit and its mechanism are written."""
+    expect = item.audit.expect if isinstance(item.audit.expect, Verdict) else None
+    path, number = source_of(item.audit.mechanism, root)
+    return Entry(
+        result=result, expect=expect, path=item.path, line=item.line, mechanism_path=path, mechanism_line=number
+    )
+
+
+def failure_of(item: Collected, error: BaseException) -> Failure:
+    """Return the failure of an audit that raised."""
+    return Failure(name=item.audit.name, reason=_reason(error), path=item.path, line=item.line)
+
+
+def _reason(error: BaseException) -> str:
+    """Return the reason in a line or, for what nobody foresaw, with the traceback."""
+    if isinstance(error, CannotBeSent):
+        return f"{error} On the command line, -j N sends no mechanism and --executor dask:ADDRESS sends lambdas too."
+    if isinstance(error, DPAuditError):
+        return str(error)
+    if isinstance(error, BrokenExecutor):
+        return f"its process died: {error}."
+    return f"{described(error)}\n{traceback_text(error)}"
+
+
+def in_turn(plan: RunPlan, settings: Settings, interrupts: Interrupts) -> Iterator[Outcome]:
+    """Run audits one after the other in this process."""
+    with executor_for(settings) as executor:
+        for item in plan.todo():
+            name, key = item.audit.name, plan.keys[item.audit.name]
+            plan.journal.began(key, name)
+            options = {**plan.options[name], "executor": executor, **_hooks(plan.journal, key)}
+            outcome = attempt(item, options, plan.root, interrupts)
+            _remember(plan, outcome)
+            yield outcome
+            if outcome.entry is not None and outcome.entry.result.stopped_by is StoppedBy.INTERRUPT:
+                raise KeyboardInterrupt
+
+
+def _hooks(journal: Journal, key: str) -> dict[str, Any]:
+    def write_round(event: Event) -> None:
+        if isinstance(event, RoundSettled):
+            journal.round(key, event.samples, event.log_wealth)
+
+    return {"on_event": write_round}
+
+
+def _remember(plan: RunPlan, outcome: Outcome) -> None:
+    """Write a result to the journal, unless it was interrupted and is to be run again."""
+    if outcome.entry is not None and outcome.entry.result.stopped_by is not StoppedBy.INTERRUPT:
+        plan.journal.finished(plan.keys[outcome.name], outcome.entry.to_dict())
+
+
+@contextlib.contextmanager
+def executor_for(settings: Settings) -> Iterator[Executor | None]:
+    """The executor that the settings name: a local pool of spawned processes, a Dask cluster, or none."""
+    if settings.executor is not None:
+        kind, _, address = settings.executor.partition(":")
+        if kind != "dask" or not address:
+            raise InvalidArgument(f"executor={settings.executor!r} must look like dask:tcp://host:8786.")
+        try:
+            distributed = importlib.import_module("distributed")
+        except ImportError as error:
+            raise InvalidArgument(
+                f"executor={settings.executor!r} needs Dask: pip install 'dpaudit[dask]' ({error})."
+            ) from None
+        try:
+            _knock(address)
+            client = distributed.Client(address, timeout=10)
+        except (OSError, ValueError) as error:
+            raise InvalidArgument(
+                f"executor={settings.executor!r} cannot be reached ({error}): is a scheduler running there?"
+            ) from None
+        with client:
+            yield client.get_executor(pure=False)
+    elif settings.workers > 1:
+        with Workers(settings.workers, initializer=_in_worker) as workers:
+            yield workers
+    else:
+        yield None
+
+
+def _knock(address: str) -> None:
+    """Raise OSError where nobody listens: Dask tries again for half a minute before it says so."""
+    place = urlsplit(address if "://" in address else f"tcp://{address}")
+    if place.scheme in ("tcp", "tls") and place.hostname and place.port:
+        socket.create_connection((place.hostname, place.port), timeout=KNOCK).close()
+
+
+def _in_worker(pipe: Connection | None = None) -> None:
+    """In a worker: stdout may be where JSON goes, and progress is shown by the parent."""
+    sys.stdout = sys.stderr
+    relay_to(pipe)
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    targets: tuple[str, ...]
+    root: Path
+    here: Path
+    name: str
+    options: dict[str, Any]
+    journal: Path | None
+    key: str
+    workers: int  # processes that draw the outputs; 1: the process of the job
+
+
+_pools: dict[int, Workers] = {}  # in the process of a job: the workers of its audits, by their number
+
+
+def _run_job(job: _Job) -> Outcome:
+    """In a worker process: find the audit again by its name, and run it."""
+    found = {item.audit.name: item for item in collect(job.targets, root=job.root, here=job.here, broken=[])}
+    options = {**job.options, "progress": None if relayed() else False, **_hooks(Journal(job.journal), job.key)}
+    if job.workers > 1:
+        if job.workers not in _pools:
+            _pools[job.workers] = pool = Workers(job.workers, initializer=_in_worker)
+            util.Finalize(None, pool.shutdown, exitpriority=10)  # before this process waits for its children
+        options["executor"] = _pools[job.workers]
+    with Interrupts() as interrupts:  # now there is something to keep
+        return attempt(found[job.name], options, job.root, interrupts)
+
+
+def side_by_side(plan: RunPlan, jobs: int, *, workers: int, err: Console) -> Iterator[Outcome]:
+    """Run audits in processes of their own, ``jobs`` at a time, each with so many ``workers``."""
+    todo = plan.todo()
+    files = plan.targets or tuple(dict.fromkeys(item.path for item in todo))
+    here = plan.here if plan.targets else plan.root
+    count = max(1, min(jobs, len(todo)))
+    with Board() as board, Workers(count, initializer=_in_worker, initargs=(board.pipe,)) as pool:
+        futures: dict[Future[Outcome], Collected] = {}
+        for item in todo:
+            name, key = item.audit.name, plan.keys[item.audit.name]
+            plan.journal.began(key, name)
+            job = _Job(files, plan.root, here, name, plan.options[name], plan.journal.path, key, workers)
+            futures[pool.submit(_run_job, job)] = item
+        clock = _Clock(plan, futures, pool)
+        try:
+            while clock.waiting:
+                for future in clock.next_done():
+                    board.ended(futures[future].audit.name)
+                    with board.aside():
+                        yield _settled(plan, futures[future], future, clock)
+        except KeyboardInterrupt:
+            for future in futures:
+                future.cancel()
+            # Ctrl-C reached the workers too: they end with what they have, or are ended.
+            running = sum(not future.done() for future in futures)
+            if running:
+                with board.aside():
+                    err.line(
+                        f"Interrupted; waiting up to {GRACE:.0f} s for {running} audit{'s' * (running > 1)} "
+                        "(Ctrl-C again to stop now)."
+                    )
+            wait(futures, timeout=UNTOLD)
+            pool.interrupt()  # an interrupt from a program, such as the runner of a CI, reaches the parent alone
+            wait(futures, timeout=GRACE - UNTOLD)
+            for future in clock.waiting:
+                if future.done() and not future.cancelled() and future.exception() is None:
+                    yield replace(_settled(plan, futures[future], future, clock), closing=True)
+            raise
+        finally:
+            for future in futures:
+                future.cancel()
+
+
+class _Clock:
+    """Wait for jobs, and end the process of one that takes much longer than its ``seconds``."""
+
+    def __init__(self, plan: RunPlan, futures: dict[Future[Outcome], Collected], pool: Workers) -> None:
+        self.waiting = set(futures)
+        self.overdue: dict[Future[Outcome], float] = {}  # ended, after so many seconds
+        self._pool = pool
+        self._began: dict[Future[Outcome], float] = {}
+        self._limits = {}
+        for future, item in futures.items():
+            seconds = {**item.audit.options, **plan.options[item.audit.name]}.get("seconds")
+            if isinstance(seconds, int | float):
+                self._limits[future] = OVERDUE_FACTOR * seconds + OVERDUE_GRACE
+
+    def next_done(self) -> set[Future[Outcome]]:
+        """Wait for the next jobs that end."""
+        done: set[Future[Outcome]] = set()
+        while not done:
+            done, _ = wait(self.waiting, timeout=0.5 if self._limits else None, return_when=FIRST_COMPLETED)
+            self._end_overdue(time.monotonic())
+        self.waiting -= done
+        return done
+
+    def _end_overdue(self, now: float) -> None:
+        for future in self._limits.keys() & self.waiting:
+            if future.running() and future not in self.overdue:
+                elapsed = now - self._began.setdefault(future, now)
+                if elapsed > self._limits[future]:
+                    self.overdue[future] = elapsed
+                    self._pool.end(future)
+
+
+def _settled(plan: RunPlan, item: Collected, future: Future[Outcome], clock: _Clock) -> Outcome:
+    try:
+        outcome = future.result()
+    except BaseException as error:  # its process died, or what it raised could not be sent
+        if future not in clock.overdue:
+            return Outcome(item.audit.name, failure=failure_of(item, error))
+        result = _ended_result(item, plan.options[item.audit.name], clock.overdue[future])
+        return Outcome(item.audit.name, entry_of(item, result, plan.root))
+    _remember(plan, outcome)
+    return outcome
+
+
+def _ended_result(item: Collected, options: dict[str, Any], elapsed: float) -> Result:
+    """Return the result of an audit whose process was ended because it was overdue: nothing is known of what it drew."""
+    audit = item.audit
+    chosen = {**audit.options, **options}
+    claim = audit.claim
+    message = (
+        f"The audit had not ended {elapsed:.0f} s after it began, with seconds={chosen['seconds']:g}, so its process was "
+        "ended, and nothing that it drew is known: a call of the mechanism hangs, or holds the interpreter. Whether it "
+        "does may depend on the data: timeout= ends the audit there, timeout_is_output=True makes it an output."
+    )
+    return Result(
+        name=audit.name,
+        claim=claim,
+        verdict=Verdict.INCONCLUSIVE,
+        epsilon_lower=0.0,
+        delta=claim_delta(claim),
+        parameter_lower=0.0,
+        alpha=chosen["alpha"],
+        samples=0,
+        seconds=elapsed,
+        pairs=0,
+        channel=Channel(chosen.get("channel", Channel.VALUE)),
+        relation=claim.relation,
+        detectable_epsilon=dict.fromkeys(MASSES, math.inf)[HEADLINE],
+        detectable=dict.fromkeys(MASSES, math.inf),
+        stopped_by=StoppedBy.SECONDS,
+        reproducible=False,
+        seed=chosen.get("seed") or Options().seed or 0,
+        messages=(message,),
+    )

@@ -1,0 +1,158 @@
+"""Decide the exit code outside of the process that runs code of others.
+
+A mechanism may end its process in ways that no Python code can catch: ``os._exit(0)``, a crash in a native library, a handler
+that runs at exit. On Linux a command that runs such code therefore does it in a forked child, which reports its exit code
+through a pipe as its last act. The parent ends with that code and no other: without a report, the run did not reach its end,
+and the code is 2. Elsewhere the command runs in the first process, and such an end is not noticed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from typing import NoReturn
+
+from dpaudit._util.console import Console
+from dpaudit._util.exit_codes import ExitCode
+from dpaudit._util.parenthood import end_with_parent
+
+EXIT_SECONDS = 10.0  # for threads that are left and for what runs at exit, once the code is known
+THREAD_SECONDS = 1.0  # of these, for threads that are left where nobody supervises
+HEARING_SECONDS = 0.05  # in which a signal that was sent to the whole group reaches the child
+_FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT) if os.name == "posix" else ()
+
+_report: int | None = None  # in the child: where the exit code is written
+
+
+def start(err: Console) -> None:
+    """Go on in a child process, where that is possible; the parent never returns from here."""
+    global _report
+    if sys.platform != "linux" or threading.active_count() > 1:
+        return
+    reader, writer = os.pipe()
+    heard, hears = os.pipe()
+    waited = {*_FORWARDED, signal.SIGCHLD}
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, waited)
+    parent = os.getpid()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        os.close(heard)
+        _report = writer
+        os.set_blocking(hears, False)
+        signal.set_wakeup_fd(hears, warn_on_full_buffer=False)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        end_with_parent(parent)
+        return
+    os.close(writer)
+    os.close(hears)
+    _supervise(child, reader, _Interrupts(child, heard), waited, err)
+
+
+def leave(code: int) -> NoReturn:
+    """End this process with the exit code, whatever is left running in it."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+            continue
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody reads: do not complain at exit either
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    if _report is not None:
+        with contextlib.suppress(OSError):
+            os.write(_report, bytes([code]))
+    until = time.monotonic() + THREAD_SECONDS
+    for thread in threading.enumerate():
+        if thread is not threading.current_thread() and not thread.daemon:
+            thread.join(max(until - time.monotonic(), 0.0))
+            if thread.is_alive():  # the interpreter would wait for it without end
+                os._exit(code)
+    sys.exit(code)
+
+
+class _Interrupts:
+    """Pass on SIGINT if it reached this process alone: a second one means more than the first.
+
+    The terminal, and whoever kills the group, sends it to the child too. The child's interpreter writes the number of every
+    signal that it catches into a pipe, so this process knows.
+    """
+
+    def __init__(self, child: int, heard: int) -> None:
+        self._child = child
+        self._heard = heard
+        self._unmatched = 0  # interrupts that the child has caught beyond those of this process
+        os.set_blocking(heard, False)
+
+    def received(self, *, from_program: bool) -> None:
+        """Handle an interrupt of this process."""
+        until = time.monotonic() + HEARING_SECONDS
+        self._listen()
+        while from_program and self._unmatched <= 0 and time.monotonic() < until:
+            time.sleep(0.005)
+            self._listen()
+        if from_program and self._unmatched <= 0:
+            with contextlib.suppress(OSError):
+                os.kill(self._child, signal.SIGINT)
+        self._unmatched -= 1
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError):
+            self._unmatched += os.read(self._heard, 1 << 16).count(signal.SIGINT)
+
+
+def _supervise(child: int, reader: int, interrupts: _Interrupts, waited: set[signal.Signals], err: Console) -> NoReturn:
+    """Wait for the child, pass on signals that reached this process alone, and end with the code that it reported."""
+    os.set_blocking(reader, False)
+    code: int | None = None
+    sent: int | None = None  # the last signal that was passed on
+    until: float | None = None
+    while True:
+        info = signal.sigtimedwait(waited, 1.0)
+        # Signals of the terminal go to the whole group, and so to the child too; those of a program have a code below 1.
+        if info is not None and info.si_signo == signal.SIGINT:
+            sent = info.si_signo
+            interrupts.received(from_program=info.si_code <= 0)
+        elif info is not None and info.si_signo != signal.SIGCHLD and info.si_code <= 0:
+            sent = info.si_signo
+            with contextlib.suppress(OSError):
+                os.kill(child, sent)
+        if code is None and (code := _reported(reader)) is not None:
+            until = time.monotonic() + EXIT_SECONDS
+        ended, status = os.waitpid(child, os.WNOHANG)
+        if ended:
+            code = _reported(reader) if code is None else code
+            break
+        if until is not None and time.monotonic() > until:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            break
+    if code is None:
+        _end_as(sent, status, err)
+    os._exit(code if code is not None else ExitCode.ERROR)
+
+
+def _reported(reader: int) -> int | None:
+    try:
+        content = os.read(reader, 1)
+    except OSError:  # nothing yet
+        return None
+    return content[0] if content else None
+
+
+def _end_as(sent: int | None, status: int, err: Console) -> None:
+    """Say why there is no report; after a signal that somebody sent to end the run, end by it too."""
+    number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
+    if number is not None and number == sent:
+        signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+        os.kill(os.getpid(), number)
+    how = f"with exit code {os.waitstatus_to_exitcode(status)}"
+    if number is not None:
+        how = f"by {signal.Signals(number).name}"
+    err.line(
+        f"dpaudit: the process ended {how} before the run did, so there is no result: code under audit ended it, or the system "
+        "did. With -j 2 each audit runs in a process of its own, and the others go on."
+    )
