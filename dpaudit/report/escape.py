@@ -24,6 +24,19 @@ def clean(document: Document) -> Document:
     )
 
 
+def clean_accuracy(entry: AccuracyEntry) -> AccuracyEntry:
+    """The accuracy check with all its text safe to show."""
+    result = entry.result
+    shown = replace(
+        result,
+        name=one_line(result.name),
+        data=one_line(result.data),
+        truth=one_line(result.truth),
+        messages=tuple(one_line(message) for message in result.messages),
+    )
+    return replace(entry, result=shown, path=one_line(entry.path))
+
+
 def clean_failure(failure: Failure) -> Failure:
     """The failure with all its text safe to show."""
     return replace(failure, name=one_line(failure.name), reason=visible(failure.reason), path=one_line(failure.path))
@@ -37,19 +50,6 @@ def clean_entry(entry: Entry) -> Entry:
         path=one_line(entry.path),
         mechanism_path=one_line(entry.mechanism_path),
     )
-
-
-def clean_accuracy(entry: AccuracyEntry) -> AccuracyEntry:
-    """The accuracy check with all its text safe to show."""
-    result = entry.result
-    shown = replace(
-        result,
-        name=one_line(result.name),
-        data=one_line(result.data),
-        truth=one_line(result.truth),
-        messages=tuple(one_line(message) for message in result.messages),
-    )
-    return replace(entry, result=shown, path=one_line(entry.path))
 
 
 def _clean_result(result: Result) -> Result:

@@ -11,17 +11,18 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from dpaudit.claims import Verdict
-from dpaudit.report.document import Document, Entry, Failure
+from dpaudit.report.document import AccuracyEntry, Document, Entry, Failure
 from dpaudit.report.escape import clean
 from dpaudit.report.words import needs_attention, outcome
 from dpaudit.result.text import render as story
 from dpaudit.result.text import shown
+from dpaudit.utility.result import headline as accuracy_headline
 
 
 def render(document: Document) -> str:
     """JUnit XML; without time stamps or host names, so that equal documents give equal files."""
     document = clean(document)
-    cases = [*map(_case, document.entries), *map(_failure, document.failures)]
+    cases = [*map(_case, document.entries), *map(_accuracy_case, document.accuracy), *map(_failure, document.failures)]
     totals = {
         "tests": str(len(cases)),
         "failures": str(sum(case.find("failure") is not None for case in cases)),
@@ -74,6 +75,35 @@ def _case(entry: Entry) -> Element:
         SubElement(case, "failure" if failed else "error", {"type": kind, "message": message}).text = _text(entry)
     elif result.verdict is Verdict.VIOLATION:
         SubElement(case, "system-out").text = _text(entry)
+    return case
+
+
+def _accuracy_case(entry: AccuracyEntry) -> Element:
+    result = entry.result
+    case = Element("testcase", {"classname": _classname(entry.path), "name": result.name, "time": "0.000"})
+    if entry.path:
+        case.set("file", entry.path)
+        case.set("line", str(entry.line))
+    _properties(
+        case,
+        {
+            "verdict": str(result.verdict),
+            "expected": str(entry.expect or ""),
+            "claim": repr(result.claim),
+            "alpha": f"{result.alpha:g}",
+            "samples": str(result.samples),
+            "seed": str(result.seed),
+        },
+    )
+    undecided = entry.expect is None and result.verdict is Verdict.INCONCLUSIVE
+    if not entry.met or undecided:
+        kind = str(result.verdict) if entry.expect is None else "UNMET_EXPECTATION"
+        element = SubElement(
+            case, "error" if undecided else "failure", {"type": kind, "message": accuracy_headline(result)}
+        )
+        element.text = str(result)
+    elif result.verdict is Verdict.VIOLATION:
+        SubElement(case, "system-out").text = str(result)
     return case
 
 

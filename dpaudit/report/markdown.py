@@ -46,6 +46,14 @@ def render(document: Document, *, stories: bool = True) -> str:
     for entry in entries:
         if stories and (needs_attention(entry) or entry.result.verdict is Verdict.VIOLATION):
             lines += ["", *_story(entry)]
+    if document.accuracy:
+        lines += ["", "## Accuracy", "", "| verdict | audit | claim | samples |", "|---|---|---|---:|"]
+    for check in document.accuracy:
+        result = check.result
+        lines.append(f"| {result.verdict} | {prose(result.name)} | {prose(repr(result.claim))} | {result.samples:,} |")
+    for check in document.accuracy:
+        if stories and (not check.met or check.result.verdict is not Verdict.NO_VIOLATION_FOUND):
+            lines += ["", *block(str(check.result), "text")]
     return "\n".join(lines) + "\n"
 
 

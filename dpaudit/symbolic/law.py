@@ -104,7 +104,7 @@ class ExtractedLaw:
             for term, skeleton in sorted(terms, key=lambda item: -item[0].weight)[:_MOST_SHOWN]:
                 laws = ", ".join(_shown(law) for law in term.laws)
                 name = skeleton[0] if skeleton[0] == "number" else shorten(skeleton[0], 60)  # type: ignore[index]
-                lines.append(f"{term.weight:.6g}  {name}: {shorten(laws, 160)}")
+                lines.append(f"{term.weight:.6g}  {name}: {laws if len(laws) <= 160 else laws[:157] + '...'}")
             more = len(terms) - _MOST_SHOWN
         if more > 0:
             lines.append(f"... and {more} more")

@@ -58,6 +58,24 @@ def hides_a_python_generator(data, rng):
     return data + (HELD.python[0].random() < 0.001)
 
 
+class Remembers:
+    """A mechanism that changes an attribute of its class."""
+
+    last = None
+
+    def __call__(self, data, rng):
+        Remembers.last = 1
+        return data + rng.laplace()
+
+
+remembers = Remembers()
+
+
+def counts_in_a_default_argument(data, rng, *, cache={}):  # noqa: B006
+    cache["calls"] = cache.get("calls", 0) + 1
+    return data + rng.laplace() + (cache["calls"] > 50)
+
+
 def goes_around_the_methods(data, rng):
     return data + np.random.Generator.laplace(rng)
 
@@ -159,6 +177,8 @@ STOPPED = [
     counts_calls,
     hides_a_numpy_generator,
     hides_a_python_generator,
+    remembers,
+    counts_in_a_default_argument,
     goes_around_the_methods,
     copies_the_generator,
     makes_a_generator_without_a_seed,
@@ -182,7 +202,7 @@ STOPPED = [
 ]
 
 
-@pytest.mark.parametrize("function", STOPPED, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", STOPPED, ids=lambda function: getattr(function, "__name__", "remembers"))
 def test_what_cannot_be_followed_stops_the_extraction(function):
     with pytest.raises(CannotFollow):
         law_of(function, 3)

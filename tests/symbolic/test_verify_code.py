@@ -160,7 +160,7 @@ def test_what_cannot_be_followed_is_an_error_or_an_audit():
 
 def test_the_law_can_be_looked_at():
     law = law_of(noisy_count, [1, 2])
-    assert str(law) == "1  number: 'Laplace(location=2.0, scale=1.0)'"
+    assert str(law) == "1  number: Laplace(location=2.0, scale=1.0)"
     assert law.log_prob([2.0]) == pytest.approx([-math.log(2.0)])
     assert law.sample(5, np.random.default_rng(0)).shape == (5,)
 

@@ -6,6 +6,7 @@ import io
 import json
 import math
 import pickle
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from dpaudit.baseline import Baseline
 from dpaudit.baseline.regressions import less_accurate, regressions
 from dpaudit.cli import main as cli
 from dpaudit.errors import AccuracyViolation, Inconclusive, InvalidArgument
+from dpaudit.report import junit, markdown
 from dpaudit.report.document import AccuracyEntry, Document
 from dpaudit.utility.mean_test import MeanTest
 from dpaudit.utility.result import AccuracyResult
@@ -206,6 +208,18 @@ def test_results_and_baselines_are_read_back():
     assert regressions(base, base) == []
     weaker = dpaudit.check_accuracy(MEAN, np.mean, MeanError(0.9), [[0.2, 0.4]], samples=5000, name="mean")
     assert "does not imply it" in less_accurate(result, weaker)
+
+
+def test_junit_and_markdown_show_accuracy():
+    result = dpaudit.check_accuracy(MEAN, np.mean, MeanError(0.1), [[0.2, 0.4]], samples=5000, name="mean <b>\x1b[31m")
+    document = Document(entries=(), accuracy=(AccuracyEntry(result=result, path="audits/a.py"),))
+    suite = ElementTree.fromstring(junit.render(document))
+    assert suite.attrib["failures"] == "1"
+    assert "data:  [0.2, 0.4]" in suite.find(".//failure").text
+    text = markdown.render(document)
+    assert "| VIOLATION | mean \\<b\\>" in text
+    assert "data:  [0.2, 0.4]" in text
+    assert "\x1b" not in text
 
 
 def test_tradeoff_measures_error_and_epsilon(tmp_path, monkeypatch):

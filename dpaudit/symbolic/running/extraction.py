@@ -15,7 +15,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -77,7 +77,6 @@ class Extraction:
 
     leaves: tuple[Leaf, ...]
     rest: float
-    lines: frozenset[tuple[str, int]] = field(default_factory=frozenset)
 
     @property
     def error(self) -> float:
@@ -183,7 +182,7 @@ class _Explorer:
             raise Stop(
                 f"The probabilities of the paths sum to {total!r}; this is a defect of the extraction, please report it"
             )
-        return Extraction(tuple(leaves), min(1.0, rest), frozenset())
+        return Extraction(tuple(leaves), min(1.0, rest))
 
     # One run.
 

@@ -91,6 +91,7 @@ class Reach:
     namespaces: list[dict[str, Any]]
     cells: list[Any]
     functions: list[types.FunctionType]
+    classes: list[type]
     hidden: list[Any]
 
     @classmethod
@@ -104,7 +105,9 @@ class Reach:
         cells = _cells(function)
         roots = [*(value for space in names for value in space.values()), *(cell.cell_contents for cell in cells)]
         hidden = {id(item): item for item in (*_all_generators(), *_generators_within(roots))}
-        return cls(names, cells, list(own.values()), list(hidden.values()))
+        kinds = {value for value in roots if isinstance(value, type)} | {type(function)}
+        classes = [kind for kind in kinds if _namespace(kind) is not None]
+        return cls(names, cells, list(own.values()), classes, list(hidden.values()))
 
     def states(self) -> list[Any]:
         """The states of all hidden generators: one that changes was drawn from."""

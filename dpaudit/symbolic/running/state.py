@@ -76,6 +76,19 @@ def _length(value: Any) -> int:
     return value.size if isinstance(value, np.ndarray) else len(value) if hasattr(value, "__len__") else 1
 
 
+@dataclass(frozen=True, slots=True)
+class _ClassAttributes:
+    """The attributes of a class, by the interface of a dictionary."""
+
+    kind: type
+
+    def get(self, name: str, default: Any) -> Any:
+        return vars(self.kind).get(name, default)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        setattr(self.kind, name, value)
+
+
 class Surroundings:
     """The plain variables that a function can reach, as they were when this was made."""
 
@@ -87,6 +100,15 @@ class Surroundings:
             for name, value in namespace.items()
             if not name.startswith("__") and type(value) in _PLAIN
         ]
+        for function in reach.functions:
+            held = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
+            self.variables += [_Variable.of({"": value}, "", value) for value in held if type(value) in _CONTAINERS]
+        for kind in reach.classes:
+            self.variables += [
+                _Variable.of(_ClassAttributes(kind), name, value)
+                for name, value in vars(kind).items()
+                if not name.startswith("__") and type(value) in _PLAIN
+            ]
         self.variables += [
             _Variable.of(cell, None, cell.cell_contents) for cell in reach.cells if type(cell.cell_contents) in _PLAIN
         ]
