@@ -110,8 +110,8 @@ _RESULT_TYPES: dict[str, Any] = {
     "messages": [str], "samples_after": int, "outputs": Mapping, "versions": {str: str},
 }  # fmt: skip
 _ACCURACY_TYPES: dict[str, Any] = {
-    "name": str, "data": str, "truth": str, "samples": int, "data_sets": int, "tested": int, "seed": int, "shrunk": bool,
-    "messages": [str],
+    "name": str, "data": str, "truth": str, "alpha": _NUMBER, "samples": int, "data_sets": int, "tested": int, "seed": int,
+    "shrunk": bool, "messages": [str],
 }  # fmt: skip
 _WITNESS_TYPES: dict[str, Any] = {
     "data": str, "neighbour": str, "literal": bool, "event": str, "event_code": str, "confirmed": bool, "shrunk": bool,

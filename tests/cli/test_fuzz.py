@@ -78,7 +78,11 @@ STARTS = st.sampled_from(
 
 @pytest.fixture
 def filled(project: Any) -> Any:
-    project.audits(project.audit("good", samples=200), project.audit("bad", "half", samples=2000))
+    accurate = (
+        'accurate = dpaudit.AccuracyAudit(name="accurate", mechanism=dpaudit.batched(noisy), truth=len, '
+        'claim=dpaudit.MeanError(1.5), data=[[1]], options={"samples": 500})\n'
+    )
+    project.audits(project.audit("good", samples=200), project.audit("bad", "half", samples=2000), accurate)
     project.write("good.py", "def f(data):\n    return 0\n")
     project.write("junk.json", '{"tool": "dpaudit", "format": 1, "audits": [{}]}')
     project.run("run", "--output", "r.json", "--save-baseline", "b.json")
@@ -145,6 +149,9 @@ def test_environments(filled: Any, capsys: pytest.CaptureFixture[str], name: str
         ends_well(["list"], capsys)
 
 
+DAMAGE: list[Any] = [None, -1, 0.5, "nan", "inf", "x", [], {}, [1, 2], True, 10**400, "VIOLATION"]
+
+
 def mutated(text: str) -> st.SearchStrategy[str]:
     """Documents with one value replaced."""
     plain = json.loads(text)
@@ -157,7 +164,7 @@ def mutated(text: str) -> st.SearchStrategy[str]:
                 walk(item)
 
     walk(plain)
-    new = st.sampled_from([None, -1, 0.5, "nan", "inf", "x", [], {}, [1, 2], True, 10**400, "VIOLATION"])
+    new = st.sampled_from(DAMAGE)
 
     def put(choice: tuple[int, Any]) -> str:
         holder, key = places[choice[0]]
@@ -167,6 +174,17 @@ def mutated(text: str) -> st.SearchStrategy[str]:
         return shown
 
     return st.tuples(st.integers(0, len(places) - 1), new).map(put)
+
+
+def test_every_damage_of_an_accuracy_check(filled: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    plain = json.loads(Path("r.json").read_text())
+    (check,) = plain["accuracy"]
+    for holder in (check, check["result"], check["result"]["claim"]):
+        for key, before in list(holder.items()):
+            for holder[key] in DAMAGE:
+                Path("damaged.json").write_text(json.dumps({**plain, "audits": []}))
+                ends_well(["report", "damaged.json", "--junit", "d.xml", "--sarif", "d.json"], capsys)
+            holder[key] = before
 
 
 @settings(QUICK, max_examples=examples(60))
@@ -211,6 +229,8 @@ TABLE_OPTIONS = st.lists(
 def test_tables(filled: Any, capsys: pytest.CaptureFixture[str], table: bytes, options: list[str]) -> None:
     Path("t.csv").write_bytes(table)
     ends_well(["anonymity", "t.csv", "-q", "a", *(word for option in options for word in option.split(" "))], capsys)
+    ends_well(["anonymise", "t.csv", "-q", "a", "--k", "2"], capsys)
+    ends_well(["risk", "t.csv", "-q", "a", "-s", "b"], capsys)
 
 
 ATOMS = st.one_of(
