@@ -51,7 +51,7 @@ from ._common import Floats, bernoulli, check_draw, chunks, gaussian_epsilon
 from .sgd_models import LinearModel, LogisticModel, Model, NetworkModel
 
 if TYPE_CHECKING:
-    from mechanisms.registry import Entry
+    from .registry import Entry
 
 Masks: TypeAlias = NDArray[np.bool_]
 RELEASES = ("steps", "last")
@@ -261,8 +261,9 @@ def entries() -> list[Entry]:
     """Registry entries: five sound trainings, and seven broken ones."""
     from dpaudit import neighbours
     from dpaudit.claims import Verdict
-    from mechanisms.broken import dp_sgd as broken
-    from mechanisms.registry import Entry, Truth
+
+    from .broken import dp_sgd as broken
+    from .registry import Entry, Truth
 
     def entry(name: str, made: Any, pair: Any, truth: Truth, bug: str | None = None, samples: int = 200_000) -> Entry:
         return Entry(

@@ -34,7 +34,7 @@ from dpaudit.errors import InvalidArgument
 from ._common import Floats, category_indices, check_draw
 
 if TYPE_CHECKING:
-    from mechanisms.registry import Entry
+    from .registry import Entry
 
 MOST_OUTCOMES = 1 << 16
 """Largest number of different releases of which a law is made."""
@@ -177,8 +177,9 @@ def entries() -> list[Entry]:
 
     from dpaudit import neighbours
     from dpaudit.claims import Verdict
-    from mechanisms.broken import synthesis as broken
-    from mechanisms.registry import Entry, Truth
+
+    from .broken import synthesis as broken
+    from .registry import Entry, Truth
 
     columns = ("a", "b"), ("x", "y", "z")
 

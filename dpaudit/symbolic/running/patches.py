@@ -115,8 +115,8 @@ class Reach:
 
 
 def _is_generator(item: Any) -> bool:
-    kinds = (np.random.Generator, np.random.RandomState, _RANDOM_CLASS)
-    return issubclass(type(item), kinds) and not issubclass(type(item), SymbolicGenerator | _SYSTEM_CLASS)
+    kinds = (np.random.Generator, np.random.RandomState, _CLASSES[0])
+    return issubclass(type(item), kinds) and not issubclass(type(item), (SymbolicGenerator, _CLASSES[1]))
 
 
 def _all_generators() -> list[Any]:
@@ -143,7 +143,7 @@ def _generators_within(roots: list[Any]) -> list[Any]:
 def _state_of(generator: Any) -> Any:
     if isinstance(generator, np.random.Generator):
         return repr(generator.bit_generator.state)
-    if isinstance(generator, _RANDOM_CLASS):
+    if isinstance(generator, _CLASSES[0]):
         return hash(generator.getstate())
     return repr(generator.get_state(legacy=False))
 
@@ -364,12 +364,13 @@ def _generator_for(value: Any, python: PythonDraws, legacy: LegacyDraws) -> Any:
         return SymbolicGenerator()
     if issubclass(kind, np.random.mtrand.RandomState):
         return legacy
-    if issubclass(kind, _RANDOM_CLASS):
+    if issubclass(kind, _CLASSES[0]):
         return python
     return None
 
 
-_RANDOM_CLASS, _SYSTEM_CLASS = random.Random, random.SystemRandom
+# In a tuple, because what a namespace holds by name may be replaced while a function runs.
+_CLASSES = (random.Random, random.SystemRandom)
 _MOST_VISITED = 20_000
 
 
