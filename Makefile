@@ -21,9 +21,10 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
+# One thread of OpenMP for each test process: idle threads of scikit-learn spin, and cost the others half of their time.
 unit: $(STAMP)
 	$(BIN)/python -m compileall -qq dpaudit mechanisms benchmarks || true
-	$(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
 # The tests with the lowest versions that pyproject.toml allows, in an environment of its own (pip cannot choose these, uv can).
 LOWEST := .venv-lowest

@@ -430,7 +430,7 @@ def test_arguments_are_checked():
         with pytest.raises(InvalidArgument, match="order="):
             exact.renyi(P, Q, order)
     assert exact.profile(P, Q, np.zeros((2, 3))).shape == (2, 3)
-    with pytest.raises(LawError, match="no normal form"):
+    with pytest.raises(LawError, match="which is no law"):
         exact.epsilon(P, object())
 
 
