@@ -3,8 +3,8 @@
 The entry points: :func:`audit`, :func:`assert_private`, :class:`Audit` (black box, with a stated error probability),
 :func:`verify` (exact laws, declared or extracted from the code), :func:`check_sensitivity` (deterministic), :func:`diagnose`
 (where the bug is), the claims, and what makes a mechanism of a function, a program or a service. Everything is imported on
-first use, so that ``import dpaudit`` costs next to nothing (PEP 562). ``__init__.pyi`` lists the public names and their modules, for type checkers, for editors, and for the
-functions below.
+first use, so that ``import dpaudit`` costs next to nothing (PEP 562). ``__init__.pyi`` lists the public names and their
+modules, for type checkers, for editors, and for the functions below.
 """
 
 from __future__ import annotations
