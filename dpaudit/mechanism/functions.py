@@ -196,7 +196,7 @@ def as_mechanism(source: Any) -> Mechanism:
     if isinstance(source, Mechanism):
         return source
     if callable(source):
-        return Plain(source)
+        return Plain(_callable(source))
     raise InvalidArgument(
         f"mechanism={shorten(source)} must have a method sample(data, size, rng), be a function of the data, "
         "or a name 'package.module:factory'."
@@ -285,7 +285,19 @@ def one_release(function: Callable[..., Any], *arguments: Any) -> Any:
 def _callable(function: Any) -> Any:
     if not callable(function):
         raise InvalidArgument(f"function={shorten(function)} must be callable.")
+    _refuse_async(function)
     return function
+
+
+def _refuse_async(function: Any) -> None:
+    """Raise InvalidArgument for functions whose calls return before they have run: all coroutines look the same."""
+    plain = inspect.isroutine(function) or isinstance(function, functools.partial)
+    code = function if plain else type(function).__call__
+    if inspect.iscoroutinefunction(code) or inspect.isasyncgenfunction(code):
+        raise InvalidArgument(
+            f"function={shorten(function)} is async: a call returns a coroutine, not an output. Pass a function that runs it, "
+            "such as lambda data: asyncio.run(f(data))."
+        )
 
 
 def _from_factory(name: str, attribute: str, factory: Callable[[], Any]) -> Any:

@@ -1,3 +1,4 @@
+import functools
 import itertools
 import pickle
 import random
@@ -315,3 +316,35 @@ def test_the_text_of_an_exception_as_output():
 def test_numbers_and_quoted_text_never_reach_the_template(number, real, text):
     first = Raised.from_exception(ValueError(f"row {number}: {real!r} is not '{text}'"))
     assert first == Raised("ValueError", "row #: # is not '...'")
+
+
+async def _release_later(_data, rng):
+    return rng.laplace()
+
+
+class _AsyncObject:
+    async def __call__(self, _data):
+        return 1.0
+
+
+@pytest.mark.parametrize(
+    "function",
+    [_release_later, functools.partial(_release_later, rng=None), _AsyncObject()],
+    ids=["async", "partial", "object"],
+)
+def test_async_functions_are_refused(function):
+    """Their outputs are coroutines, of which only the type is seen."""
+    for wrap in (dpaudit.per_release, dpaudit.batched, dpaudit.fresh):
+        with pytest.raises(InvalidArgument, match=r"asyncio\.run"):
+            wrap(function)
+    with pytest.raises(InvalidArgument, match=r"asyncio\.run"):
+        dpaudit.audit(function, dpaudit.PureDP(1.0), [([], [1])])
+
+
+def test_a_forgotten_return_is_inconclusive():
+    def forgot(_data, rng):
+        rng.laplace()
+
+    result = dpaudit.audit(dpaudit.per_release(forgot), dpaudit.PureDP(1.0), [([], [1])], samples=20_000)
+    assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
+    assert "forgotten return" in result.messages[0]
