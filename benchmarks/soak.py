@@ -25,7 +25,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from benchmarks.tables import Column, Row, Table
-from dpaudit._util.exit_codes import ExitCode, strongest
+from dpaudit._util.terminal.exit_codes import ExitCode, strongest
 
 SECONDS = {True: 60.0, False: 1800.0}  # quick, and in full
 LONGEST_RUN = 180.0  # seconds after which a run counts as hanging

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from dpaudit._util.console import Console
+from dpaudit._util.terminal.console import Console
 from dpaudit.errors import InvalidArgument, MissingDependency
 
 EXIT_OK, EXIT_VIOLATED, EXIT_BAD = 0, 1, 2

@@ -11,9 +11,9 @@ import json
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from dpaudit._util.console import Console
-from dpaudit._util.escape import one_line
-from dpaudit._util.exit_codes import ExitCode
+from dpaudit._util.terminal.console import Console
+from dpaudit._util.terminal.escape import one_line
+from dpaudit._util.terminal.exit_codes import ExitCode
 from dpaudit._util.validation import check_choice
 from dpaudit.anonymity.commands.options import load_json, read_hierarchies, split_names
 from dpaudit.errors import DPAuditError, InvalidArgument

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dpaudit._util.escape import one_line
+from dpaudit._util.terminal.escape import one_line
 from dpaudit._util.validation import check_choice, shorten
 from dpaudit.anonymity.tables.cells import MISSING, SUPPRESSED, as_moment, as_number, as_text
 from dpaudit.anonymity.tables.hierarchy import Hierarchy, interval_label

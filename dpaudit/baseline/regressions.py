@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpaudit._util.exit_codes import ExitCode
+from dpaudit._util.terminal.exit_codes import ExitCode
 from dpaudit.baseline.plain_events import log_ratio_interval
 from dpaudit.baseline.stored import Baseline, Leading, Stored, read
 from dpaudit.claims import Verdict

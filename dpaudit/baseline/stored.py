@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dpaudit._util.exit_codes import ExitCode
 from dpaudit._util.files import write_whole
+from dpaudit._util.terminal.exit_codes import ExitCode
 from dpaudit._util.validation import check_open_unit
 from dpaudit.baseline.plain_events import read_event
 from dpaudit.claims import Claim, Verdict

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit import baseline
-from dpaudit._util.console import Console
+from dpaudit._util.terminal.console import Console
 from dpaudit.baseline import Baseline, Leading, Stored
 from dpaudit.cli.plan import RunPlan
 from dpaudit.engine.audit import Audit

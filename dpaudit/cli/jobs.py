@@ -25,8 +25,8 @@ from types import TracebackType
 from typing import Any, Self
 from urllib.parse import urlsplit
 
-from dpaudit._util.console import Console
 from dpaudit._util.messages import described, traceback_text
+from dpaudit._util.terminal.console import Console
 from dpaudit.claims import Verdict, claim_delta
 from dpaudit.cli.collect import Collected, collect
 from dpaudit.cli.config import Settings

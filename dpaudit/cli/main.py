@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 from dpaudit import __version__
-from dpaudit._util.console import Console, open_streams
-from dpaudit._util.exit_codes import ExitCode, strongest
 from dpaudit._util.messages import described, traceback_text
+from dpaudit._util.terminal.console import Console, open_streams
+from dpaudit._util.terminal.exit_codes import ExitCode, strongest
 from dpaudit.cli import supervisor
 from dpaudit.errors import DPAuditError
 
@@ -326,19 +326,19 @@ def _run(args: argparse.Namespace, out: Console, err: Console) -> int:
 
 
 def _check(args: argparse.Namespace, out: Console, err: Console) -> int:
-    from dpaudit.cli.check import check_command
+    from dpaudit.cli.commands.check import check_command
 
     return check_command(args, _settings(args), Path.cwd(), out, err)
 
 
 def _accountant(args: argparse.Namespace, out: Console, err: Console) -> int:
-    from dpaudit.cli.accountant import accountant_command
+    from dpaudit.cli.commands.accountant import accountant_command
 
     return accountant_command(args, Path.cwd(), out, err)
 
 
 def _verify(args: argparse.Namespace, out: Console, err: Console) -> int:
-    from dpaudit.cli.check import verify_command
+    from dpaudit.cli.commands.check import verify_command
 
     return verify_command(args, _settings(args), Path.cwd(), out, err)
 
@@ -346,7 +346,7 @@ def _verify(args: argparse.Namespace, out: Console, err: Console) -> int:
 def _list(args: argparse.Namespace, out: Console, err: Console) -> int:
     import contextlib
 
-    from dpaudit._util.console import Unbroken
+    from dpaudit._util.terminal.console import Unbroken
     from dpaudit.cli.plan import collected
 
     with contextlib.redirect_stdout(Unbroken(err.stream)):  # what audit files print
@@ -405,7 +405,7 @@ def _compare(args: argparse.Namespace, out: Console, err: Console) -> int:
 
 def _init(args: argparse.Namespace, out: Console, err: Console) -> int:
     del err
-    from dpaudit.cli.scaffold import write_scaffold
+    from dpaudit.cli.commands.scaffold import write_scaffold
 
     for line in write_scaffold(args.folder):
         out.line(line)
@@ -413,7 +413,7 @@ def _init(args: argparse.Namespace, out: Console, err: Console) -> int:
 
 
 def _tradeoff(args: argparse.Namespace, out: Console, err: Console) -> int:
-    from dpaudit.cli.tradeoff import tradeoff_command
+    from dpaudit.cli.commands.tradeoff import tradeoff_command
 
     return tradeoff_command(args, Path.cwd(), out, err)
 

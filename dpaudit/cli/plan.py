@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dpaudit._util.console import Console
+from dpaudit._util.terminal.console import Console
 from dpaudit._util.validation import check_open_unit, did_you_mean
 from dpaudit.cli.collect import Broken, Collected, collect
 from dpaudit.cli.config import Settings

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from dpaudit import baseline
-from dpaudit._util.console import Console, Unbroken
 from dpaudit._util.files import write_whole
+from dpaudit._util.terminal.console import Console, Unbroken
 from dpaudit._util.validation import check_count
 from dpaudit.claims import Verdict
 from dpaudit.cli.accuracy_checks import run_accuracy

@@ -16,9 +16,9 @@ import threading
 import time
 from typing import NoReturn
 
-from dpaudit._util.console import Console
-from dpaudit._util.exit_codes import ExitCode
 from dpaudit._util.parenthood import end_with_parent
+from dpaudit._util.terminal.console import Console
+from dpaudit._util.terminal.exit_codes import ExitCode
 
 EXIT_SECONDS = 10.0  # for threads that are left and for what runs at exit, once the code is known
 THREAD_SECONDS = 1.0  # of these, for threads that are left where nobody supervises

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from dpaudit._util.exit_codes import ExitCode, strongest
+from dpaudit._util.terminal.exit_codes import ExitCode, strongest
 from dpaudit._util.validation import check_choice
 from dpaudit.claims import Verdict
 from dpaudit.errors import InvalidArgument

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from dpaudit._util.escape import one_line, visible
+from dpaudit._util.terminal.escape import one_line, visible
 from dpaudit.report.document import AccuracyEntry, Document, Entry, Failure
 from dpaudit.result.model import Result, Witness
 

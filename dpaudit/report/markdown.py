@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from dpaudit._util.escape import one_line
+from dpaudit._util.terminal.escape import one_line
 from dpaudit.claims import Verdict
 from dpaudit.errors import InvalidArgument
 from dpaudit.report.document import Document, Entry, Failure

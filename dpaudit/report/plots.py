@@ -41,7 +41,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit._util.escape import one_line
+from dpaudit._util.terminal.escape import one_line
 from dpaudit.claims import PureDP, Verdict, claimed_epsilon
 from dpaudit.errors import MissingDependency
 from dpaudit.report.svg import COLOURS, LABELLED, WIDE, draw_svg

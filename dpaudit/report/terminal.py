@@ -7,7 +7,7 @@ import textwrap
 from collections import Counter
 from dataclasses import dataclass
 
-from dpaudit._util.console import Console
+from dpaudit._util.terminal.console import Console
 from dpaudit.claims import Verdict
 from dpaudit.report.document import AccuracyEntry, Document, Entry, Failure
 from dpaudit.report.escape import clean_accuracy, clean_entry, clean_failure

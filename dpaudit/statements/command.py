@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from dpaudit._util.console import Console
+from dpaudit._util.terminal.console import Console
 from dpaudit.errors import InvalidArgument, MissingDependency
 
 EXIT_OK, EXIT_CONTRADICTED, EXIT_BAD = 0, 1, 2

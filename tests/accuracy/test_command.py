@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from dpaudit._util.console import Console
+from dpaudit._util.terminal.console import Console
 from dpaudit.accuracy import command
 from dpaudit.accuracy.theorems import THEOREMS, names
 

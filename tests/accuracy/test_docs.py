@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit._util.console import Console
+from dpaudit._util.terminal.console import Console
 from dpaudit.accuracy import command
 from dpaudit.accuracy.theorems import names
 

@@ -35,7 +35,7 @@ from typing import Any
 import pytest
 
 from dpaudit.cli import main as cli
-from dpaudit.cli import scaffold
+from dpaudit.cli.commands import scaffold
 from tests import preloaded  # noqa: F401 - before the inner runs of pytest
 
 ROOT = Path(__file__).parents[2]

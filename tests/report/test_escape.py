@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpaudit._util.console import Console
-from dpaudit._util.escape import one_line, visible
+from dpaudit._util.terminal.console import Console
+from dpaudit._util.terminal.escape import one_line, visible
 from dpaudit.report import html, junit, markdown, sarif
 from dpaudit.report.terminal import Style, line, show_line, show_summary, story
 from tests.report.report_examples import HIDDEN, document

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from dpaudit._util.console import Console
+from dpaudit._util.terminal.console import Console
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, Verdict
 from dpaudit.report import markdown
 from dpaudit.report.document import Document, Entry

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dpaudit._util.console import Console
+from dpaudit._util.terminal.console import Console
 from dpaudit.cli import main as cli
 from dpaudit.statements import command
 from dpaudit.statements.ledger import STATEMENTS, find_statement, markdown_table

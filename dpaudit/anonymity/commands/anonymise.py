@@ -9,10 +9,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpaudit._util.console import Console
-from dpaudit._util.escape import inert, visible
-from dpaudit._util.exit_codes import ExitCode
 from dpaudit._util.files import write_whole
+from dpaudit._util.terminal.console import Console
+from dpaudit._util.terminal.escape import inert, visible
+from dpaudit._util.terminal.exit_codes import ExitCode
 from dpaudit.anonymity.commands.options import add_columns, read, read_hierarchies, split_names
 from dpaudit.errors import DPAuditError, InvalidArgument
 

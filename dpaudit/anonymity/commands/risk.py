@@ -11,10 +11,10 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dpaudit._util.console import Console
-from dpaudit._util.escape import one_line
-from dpaudit._util.exit_codes import ExitCode
 from dpaudit._util.files import check_writable, write_whole
+from dpaudit._util.terminal.console import Console
+from dpaudit._util.terminal.escape import one_line
+from dpaudit._util.terminal.exit_codes import ExitCode
 from dpaudit.anonymity.commands.options import (
     add_columns,
     read,

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dpaudit import claims
-from dpaudit._util.escape import one_line
 from dpaudit._util.literals import constructed
+from dpaudit._util.terminal.escape import one_line
 from dpaudit.claims import Claim
 from dpaudit.engine.witness.python_code import EventCode
 from dpaudit.mechanism import Batched, Fresh, Mechanism, Named, PerRelease, Plain

@@ -7,8 +7,8 @@ import contextlib
 import json
 from pathlib import Path
 
-from dpaudit._util.console import Console, Unbroken
-from dpaudit._util.exit_codes import ExitCode
+from dpaudit._util.terminal.console import Console, Unbroken
+from dpaudit._util.terminal.exit_codes import ExitCode
 from dpaudit.cli.collect import load_target
 from dpaudit.errors import InvalidArgument
 from dpaudit.utility.tradeoff import Tradeoff, plot_tradeoff

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import IO, Any
 
-from dpaudit._util.escape import inert, one_line, visible
+from dpaudit._util.terminal.escape import inert, one_line, visible
 
 
 class Console:

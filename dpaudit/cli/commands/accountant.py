@@ -11,8 +11,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from dpaudit._util.console import Console, Unbroken
-from dpaudit._util.exit_codes import ExitCode
+from dpaudit._util.terminal.console import Console, Unbroken
+from dpaudit._util.terminal.exit_codes import ExitCode
 from dpaudit.accountant.check import AccountantCheck, Finding, check_accountant
 from dpaudit.accountant.composition import Composition
 from dpaudit.claims import Relation, Verdict

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from dpaudit._util.console import Console, Unbroken
-from dpaudit._util.exit_codes import ExitCode
+from dpaudit._util.terminal.console import Console, Unbroken
+from dpaudit._util.terminal.exit_codes import ExitCode
 from dpaudit.claims import ApproxDP, Claim, PureDP, Verdict
 from dpaudit.cli.collect import Collected, load_target
 from dpaudit.cli.config import Settings
