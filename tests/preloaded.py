@@ -5,7 +5,16 @@ Half of matplotlib twice would not know the classes of the other half.
 
 import importlib
 
-OURS = ("baseline", "pytest_plugin.session", "report.html", "report.junit", "report.plots", "cli.rows")
+OURS = (
+    "baseline",
+    "pytest_plugin.session",
+    "report.html",
+    "report.junit",
+    "report.plots",
+    "cli.rows",
+    "symbolic",
+    "utility",
+)
 OTHERS = (
     "scipy.stats",
     "pandas",
