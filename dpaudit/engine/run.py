@@ -35,15 +35,15 @@ from dpaudit.engine.sampling.blocks import (
     check_containers,
 )
 from dpaudit.engine.sampling.executor import LostWorker, TaskRunner
-from dpaudit.engine.sampling.probe import probe
+from dpaudit.engine.sampling.probe import Probe, probe
 from dpaudit.engine.sampling.rounds import run_round
 from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.engine.search.attempt import Attempt, Shown
-from dpaudit.engine.search.campaign import Campaign, Candidate
+from dpaudit.engine.search.campaign import GROWTH, LEAN, Campaign, Candidate
 from dpaudit.engine.search.confirmation import Confirmation
 from dpaudit.engine.search.rounds import Budget, settle_rounds
 from dpaudit.engine.views.float_bits import build_bit_views
-from dpaudit.engine.views.learner import Builder, build_views
+from dpaudit.engine.views.learner import Builder, Settled, build_views
 from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism import as_mechanism
 from dpaudit.neighbours import Pair
@@ -54,14 +54,14 @@ from dpaudit.result.model import Channel, Result, StoppedBy
 class RunLimits:
     """Numbers that shape a run, in samples unless they are shares or factors."""
 
-    probe_charge: int = 264
-    """A probe of one pair is charged with so many samples, however many it drew."""
-    most_probed: int = 16
+    few_probed: int = 6
+    """Outputs of each draw of a probe, where calls make one release each."""
+    many_probed: int = 64
+    """Outputs of each draw of a probe, where calls make several, and of a second one if the first saw too few values."""
+    most_probed: int = 4
     """Pairs that are probed at most. On many pairs a mechanism may give the same output whatever it draws."""
     probe_share: float = 0.05
-    """The largest share of the samples that goes into probes."""
-    fewest_for_a_probe: int = 1000
-    """A smaller budget is spent on the audit alone."""
+    """The largest share of the samples, and of the samples drawn so far, that goes into probes."""
     first_proposals: int = 20_000
     """The most promising pair is edited for the first time after so many samples."""
     proposal_growth: float = 1.7
@@ -100,6 +100,7 @@ class Run:
         self.seconds_of_first_build = 0.0  # of a pair's views, the longest
         self.messages: list[str] = []
         self.reproducible = False
+        self.probe_settled = False  # shared random state would have been detected
         self.runner = TaskRunner(self.options.executor)
         self.trajectory: list[tuple[int, float]] = []
         self.earlier: Shown | None = None  # what the attempt in batches has shown, if a second one followed
@@ -116,8 +117,7 @@ class Run:
         except KeyboardInterrupt:
             return self.request.nothing_drawn(self.log_threshold, self.messages)
         self.prints = {id(pair): fingerprint(tuple(pair)) for pair in pairs}
-        probed = self.options.samples >= LIMITS_OF_RUN.fewest_for_a_probe
-        self._start(pairs, complete, raised_in_probe=0.0 if probed else 1.0)
+        self._start(pairs, complete, raised_in_probe=1.0)
         try:
             return self._conclude(self._draw(pairs, complete))
         except KeyboardInterrupt:  # while bounds or a witness were computed, or for the second time
@@ -151,7 +151,7 @@ class Run:
 
     def _attempt(self, pairs: Sequence[Pair]) -> StoppedBy:
         try:
-            self._probe(pairs)
+            self._probe()
             return self._loop()
         except (KeyboardInterrupt, OutOfTime, TimedOut, LostWorker) as cause:
             if self._ends_batching(cause):
@@ -193,29 +193,51 @@ class Run:
             complete=complete,
             build=self.build,
             for_bound=self.options.until == "budget",
+            growth=GROWTH if self.sampler.batched else LEAN,
         )
         self.phase = Attempt(self.request.claim, campaign, self.log_threshold, raised_in_probe)
         self.propose_at = LIMITS_OF_RUN.first_proposals
 
-    def _probe(self, pairs: Sequence[Pair]) -> None:
-        """Look for shared random state on the first pairs, until the outputs of one vary enough to detect it."""
-        if self.options.samples < max(LIMITS_OF_RUN.fewest_for_a_probe, self.budget.drawn + LIMITS_OF_RUN.probe_charge):
-            return
+    def _probe(self) -> None:
+        """Look for shared random state on the first pairs, until the outputs of one vary enough to detect it.
+
+        What is drawn is the first round of the pair, from which views are learned.
+        """
+        size = LIMITS_OF_RUN.many_probed if self.sampler.batched else LIMITS_OF_RUN.few_probed
         deadline = None if self.options.seconds is None else self.request.started + 0.1 * self.options.seconds
-        for number, pair in enumerate(pairs[: LIMITS_OF_RUN.most_probed]):
+        for candidate in self.phase.campaign.candidates[: LIMITS_OF_RUN.most_probed]:
+            if self.budget.drawn + 4 * size > LIMITS_OF_RUN.probe_share * self.options.samples:
+                return
             try:
-                found = probe(self.sampler, pair.data, pair.neighbour, self.entropy, deadline)
+                found = self._probed(candidate.pair, size, deadline)
             except OutOfTime:
-                if number == 0:
+                if candidate.number == 1:
                     self.messages.append("Calls are too slow for a probe of shared random state; none was made.")
                 return
-            self.reproducible = found.reproducible
-            self.runner.reproducible = found.reproducible and found.distinctive
             self.phase.raised_in_probe = found.raised
-            self.budget.drawn += LIMITS_OF_RUN.probe_charge  # a fixed amount: how much was drawn depends on the clock
-            self._check_untouched(pair)
-            if found.distinctive or self.budget.drawn > LIMITS_OF_RUN.probe_share * self.options.samples:
+            self.phase.watch.see(candidate.number, found.outputs)
+            candidate.rounds += 1
+            candidate.learner.settle(Settled((), found.outputs), size)
+            if found.distinctive:
                 return
+
+    def _probe_again(self, pair: Pair) -> None:
+        """Probe with more outputs once these are a small share of those drawn, if a few did not vary enough."""
+        size = LIMITS_OF_RUN.many_probed
+        if self.probe_settled or 4 * size > LIMITS_OF_RUN.probe_share * self.budget.drawn:
+            return
+        with suppress(OutOfTime):
+            self._probed(pair, size, self.deadline)
+        self.probe_settled = True
+
+    def _probed(self, pair: Pair, size: int, deadline: float | None) -> Probe:
+        found = probe(self.sampler, pair, self.entropy, size, deadline)
+        self.budget.drawn += found.drawn
+        self.reproducible = found.reproducible
+        self.runner.reproducible = found.reproducible and found.distinctive
+        self.probe_settled = found.distinctive
+        self._check_untouched(pair)
+        return found
 
     def _check_untouched(self, pair: Pair) -> None:
         if fingerprint(tuple(pair)) != self.prints[id(pair)]:
@@ -234,6 +256,7 @@ class Run:
         with self.runner:
             for settled in settle_rounds(self.phase.campaign, self, self.budget):
                 self._settled(settled.candidate, settled.log_wealth)
+                self._probe_again(settled.candidate.pair)
                 if self.sampler.batched and self.phase.stateful and not self.confirmed:
                     raise NotConfirmed(
                         "Outputs of different calls differ more than outputs of one call: the mechanism keeps state, or "

@@ -53,13 +53,15 @@ from dpaudit.errors import DPAuditError
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
 
-SHRINKAGE = 0.7  # standard errors by which an estimated advantage is reduced before it is used
+SHRINKAGE = 0.35  # standard errors by which an estimated advantage is reduced before it is used
 LEAST_WEIGHT = 0.02  # a side whose weight is below this fraction of the other's does not bet
 MANY_CELLS = 64  # with more cells, one part of the past orders them and the rest decides the bets
 LARGEST_ARRAY = 1 << 17  # numbers in one array of gains; bounds the memory
 LARGEST_EXPONENT = 300.0  # no bet is made against a larger epsilon, whose exp might overflow
 TARGET = 4.5  # advantage, in standard errors of the whole budget, for which the target bet is best
 ISOTONIC_BETS = np.array([0.25, 0.5, 1.0])
+TAIL_LEVELS = 0.5 ** (1.0 + 0.6 * np.arange(7))  # shares of all outputs in R, and as many in L, of the tails expert
+TAIL_BETS = np.geomspace(0.01, 0.7, 7)  # its bets, as fractions of the largest admissible one
 EVENTS = np.arange(2)[:, None, None]  # R and L
 OTHER_SIDE = np.array([[0, 1], [1, 0]])  # the side on which R and L are likely, then the side on which they are rare
 
@@ -225,6 +227,11 @@ def expert_gains(records: Sequence[Record], points: Points, bets: Bets) -> list[
                 new[:, row, empty[row] :] = records[place].new[:, plan.order]
             for (place, plan), gain in zip(chosen, two_sided_gains(past, new, points, bets, empty), strict=True):
                 gains[place][plan.name] = gain
+            natural = [row for row, (_, plan) in enumerate(chosen) if plan.name == "natural"]
+            if natural:
+                won = tail_gains(past[:, natural], new[:, natural], points)
+                for row, gain in zip(natural, won, strict=True):
+                    gains[chosen[row][0]]["tails"] = gain
     if (points.delta == 0.0).any():
         pools = [
             (place, name, pooled)
@@ -345,32 +352,76 @@ def plug_in_epsilon(past: Counts, delta: float) -> tuple[float, float]:
 def two_sided_gains(
     past: Counts, new: Counts, points: Points, bets: Bets, empty: NDArray[np.intp] | None = None
 ) -> Floats:
-    """Log-gains, shape (orders, points, bet sizes)."""
+    """Log-gains of bets on the best events of the past, shape (orders, points, bet sizes)."""
     choice = choose_events(past, points, empty)
-    weight, active = choice.weight, choice.weight > 0.0
-    # In the event that is likelier on this side, in the other one, elsewhere; D and then D'. Without weight it never happens.
-    counts, step = np.empty((2, 2, 3, *weight.shape[1:]))
-    many, few = _tails(new)[:, EVENTS, np.arange(new.shape[1])[:, None], choice.size - 1] * active
-    counts[:, 0], counts[:, 1] = many, few[::-1]
-    counts[:, 2] = new.sum(axis=2)[:, :, None] - counts[:, 0] - counts[:, 1]
+    rows = np.arange(new.shape[1])[:, None]
+    many, few = _tails(new)[:, EVENTS, rows, choice.size - 1]
+    steps = _Steps.of(choice.weight, choice.centre, many, few, new.sum(axis=2)[:, :, None], points)
+    stakes = np.empty((*steps.largest_bet.shape, bets.count))
+    np.multiply(steps.largest_bet[..., None], bets.fixed, out=stakes[..., :-2])
+    np.minimum(choice.growth_bet, bets.fixed[-1] * steps.largest_bet, out=stakes[..., -2])
+    np.minimum(bets.target / choice.deviation, bets.fixed[-1] * steps.largest_bet, out=stakes[..., -1])
+    return steps.gains(stakes)
 
-    c, delta = points.ratio, points.delta
-    centred = weight * (c * choice.centre)
-    m = centred + weight * delta - centred[::-1]
-    step[:, 0] = (weight - m) * active
-    step[:, 1] = (-c * weight[::-1] - m) * active[::-1]
-    step[:, 2] = -m
-    counts, step = (each.reshape(6, *weight.shape[1:]) for each in (counts, step))
-    worst = -step.min(axis=0)
-    largest_bet = np.divide(1.0, worst, out=np.zeros_like(worst), where=worst > 1e-300)
-    largest_bet[:, points.epsilon > LARGEST_EXPONENT] = 0.0
-    stakes = np.empty((*worst.shape, bets.count))
-    np.multiply(largest_bet[..., None], bets.fixed, out=stakes[..., :-2])
-    np.minimum(choice.growth_bet, bets.fixed[-1] * largest_bet, out=stakes[..., -2])
-    np.minimum(bets.target / choice.deviation, bets.fixed[-1] * largest_bet, out=stakes[..., -1])
-    gains = np.log1p(step[..., None] * stakes)
-    gains *= counts[..., None]
-    return np.asarray(gains.sum(axis=0))
+
+def tail_gains(past: Counts, new: Counts, points: Points) -> Floats:
+    """Log-gains of bets on tails of fixed levels, shape (orders, points, levels and bet sizes).
+
+    Nothing about these bets is learned but the cuts and the side that is heavier, so nothing is lost while events are still
+    chosen by chance: for a weak leak the average over levels and bet sizes needs about a quarter fewer outputs.
+    """
+    pooled = past.sum(axis=0)
+    share = np.stack([pooled[:, ::-1], pooled]).cumsum(axis=2) / pooled.sum(axis=1)[:, None]  # of R, of L
+    last = np.abs(share[:, :, None] - TAIL_LEVELS[:, None]).argmin(axis=3)  # (2, orders, levels)
+    rows = np.arange(past.shape[1])[:, None]
+    apart = last.sum(axis=0) + 2 <= past.shape[2]
+    totals = past.sum(axis=2)
+    p, q = ((_tails(past)[:, EVENTS, rows, last] + 0.5) / (totals[OTHER_SIDE] + 1.0)[..., None])[..., None]
+    centre = 0.5 * (q + np.maximum(p - points.delta, 0.0) / points.ratio)
+    weight = np.broadcast_to(apart[..., None].astype(float), centre.shape)
+    many, few = _tails(new)[:, EVENTS, rows, last][..., None]
+    steps = _Steps.of(weight, centre, many, few, new.sum(axis=2)[:, :, None, None], points)
+    won = steps.gains(steps.largest_bet[..., None] * TAIL_BETS)
+    return np.moveaxis(won, 1, 2).reshape(past.shape[1], len(points), -1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """The values that f - 1 takes per unit of u, and how many of the new outputs take each, on the first axis."""
+
+    counts: Floats
+    step: Floats
+    largest_bet: Floats  # the u at which a factor becomes zero
+
+    @classmethod
+    def of(cls, weight: Floats, centre: Floats, many: Counts, few: Counts, size: Counts, points: Points) -> _Steps:
+        """Steps of bets on R and L, on the first axis of most arguments.
+
+        ``many`` and ``few`` count the new outputs of the side on which an event is likelier, and of the other one, in the event;
+        ``size`` counts all of each side.
+        """
+        active = weight > 0.0
+        # In the event that is likelier on this side, in the other one, elsewhere; D and then D'. Without weight it never happens.
+        counts, step = np.empty((2, 2, 3, *weight.shape[1:]))
+        counts[:, 0], counts[:, 1] = many * active, (few * active)[::-1]
+        counts[:, 2] = size - counts[:, 0] - counts[:, 1]
+        c, delta = points.ratio, points.delta
+        centred = weight * (c * centre)
+        m = centred + weight * delta - centred[::-1]
+        step[:, 0] = (weight - m) * active
+        step[:, 1] = (-c * weight[::-1] - m) * active[::-1]
+        step[:, 2] = -m
+        counts, step = (each.reshape(6, *weight.shape[1:]) for each in (counts, step))
+        worst = -step.min(axis=0)
+        largest_bet = np.divide(1.0, worst, out=np.zeros_like(worst), where=worst > 1e-300)
+        largest_bet[..., points.epsilon > LARGEST_EXPONENT] = 0.0
+        return cls(counts, step, largest_bet)
+
+    def gains(self, stakes: Floats) -> Floats:
+        """Log-gains of these stakes, whose last axis are bet sizes."""
+        gains = np.log1p(self.step[..., None] * stakes)
+        gains *= self.counts[..., None]
+        return np.asarray(gains.sum(axis=0))
 
 
 def isotonic_gains(pools: Sequence[tuple[Counts, Counts]], points: Points) -> list[Floats]:

@@ -11,12 +11,26 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dpaudit.engine.evidence.e_process import ISOTONIC_BETS, Bets, Floats, Points, Record, expert_gains
+from dpaudit.engine.evidence.e_process import (
+    ISOTONIC_BETS,
+    TAIL_BETS,
+    TAIL_LEVELS,
+    Bets,
+    Floats,
+    Points,
+    Record,
+    expert_gains,
+)
 from dpaudit.errors import DPAuditError
 
-RESERVE = 0.1  # share of the capital kept for experts that appear after the first bet
+RESERVE = 0.2  # share of the capital kept for experts that appear after the first bet
 LARGEST_PREFERENCE = 3.0  # log of the largest ratio between the follower's shares of two experts
 GROWTH_SHARE, TARGET_SHARE = 0.48, 0.04  # shares of an expert's capital in its growth bet and its target bet
+PREFERENCE = {
+    "tails": 4.0,
+    "natural": 2.0,
+    "isotonic natural": 2.0,
+}  # relative shares of the first experts; others have 1
 FOLLOWED_GROWTH_SHARE = 0.75  # share of the follower's capital outside the target bet that is in growth bets
 
 
@@ -89,7 +103,7 @@ class Wealth:
             return
         self._segment = segment
         columns = [self._columns[key] for key in active]
-        growth = np.stack([gain[:, c].max(axis=1) if isotonic(key) else gain[:, c.stop - 2]
+        growth = np.stack([gain[:, c.stop - 2] if has_growth_bet(key) else gain[:, c].max(axis=1)
                            for key, c in zip(active, columns, strict=True)], axis=1)  # fmt: skip
         preference = np.maximum(growth - growth.max(axis=1, keepdims=True), -LARGEST_PREFERENCE)
         preference -= np.logaddexp.reduce(preference, axis=1, keepdims=True)
@@ -115,9 +129,10 @@ class Wealth:
         """Give new experts their shares: the first ones all but the reserve, later ones a part of the reserve."""
         weights = [self._log_weight]
         first = not self._columns
-        for key in newcomers:
+        claims = [PREFERENCE.get(kind, 1.0) for _, kind in newcomers]
+        for key, claim in zip(newcomers, claims, strict=True):
             if first:
-                share = (1.0 - RESERVE) / len(newcomers)
+                share = (1.0 - RESERVE) * claim / sum(claims)
             else:
                 self._late += 1
                 share = RESERVE / (self._late * (self._late + 1))
@@ -134,12 +149,13 @@ class Wealth:
 
     def _split(self, key: tuple[str, str], growth: float, target: float) -> Floats:
         """Return the shares of the bettors of one expert."""
-        if isotonic(key):
-            return np.full(ISOTONIC_BETS.size, 1.0 / ISOTONIC_BETS.size)
+        if not has_growth_bet(key):
+            size = TAIL_LEVELS.size * TAIL_BETS.size if key[1] == "tails" else ISOTONIC_BETS.size
+            return np.full(size, 1.0 / size)
         size = self.bets.fixed.size
         return np.concatenate([np.full(size, (1.0 - growth - target) / size), [growth, target]])
 
 
-def isotonic(key: tuple[str, str]) -> bool:
-    """Return whether an expert, named by (view, kind), is isotonic; that kind has its own bet sizes."""
-    return key[1].startswith("isotonic")
+def has_growth_bet(key: tuple[str, str]) -> bool:
+    """Return whether an expert, named by (view, kind), has the bets of :class:`Bets`; others have bet sizes of their own."""
+    return key[1] in ("natural", "sorted")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +14,7 @@ from dpaudit.engine.sampling.independence import raised_share
 from dpaudit.engine.sampling.seeds import seed_child
 from dpaudit.errors import MechanismError
 from dpaudit.mechanism import Fresh, Mechanism, Named, PerRelease, Plain, called_otherwise
+from dpaudit.neighbours import Pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,20 +23,29 @@ class Probe:
 
     reproducible: bool
     raised: float  # share of the releases that raised
-    distinctive: bool = False  # equal outputs would not be chance
+    distinctive: bool  # equal outputs would not be chance
+    outputs: tuple[Encoded, Encoded]  # of D and of D', from different seeds
+
+    @property
+    def drawn(self) -> int:
+        """Outputs that the probe drew: two sequences more than it returns."""
+        return 4 * len(self.outputs[0])
 
 
-def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: float | None) -> Probe:
+def probe(sampler: Sampler, pair: Pair, entropy: int, size: int, deadline: float | None) -> Probe:
     """Draw twice from one seed, once from another seed, and once on the neighbour.
 
     Parameters
     ----------
     sampler : Sampler
         Draws the outputs.
-    data, neighbour : object
+    pair : Pair
         The pair of data sets.
     entropy : int
         Root of the seeds.
+    size : int
+        Outputs of each draw. Sequences of six different outputs are never equal by chance; of outputs with few values, more are
+        needed.
     deadline : float, optional
         Monotonic time of the end of the audit.
 
@@ -46,18 +55,8 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: f
         If every call raises, or if sequences from different seeds or data sets are equal and chance would make them so with
         probability below 1e-9, estimated from the collisions seen.
     """
-    begin = time.perf_counter()
-    size = 8
+    data, neighbour = pair
     drawn = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))
-    elapsed = time.perf_counter() - begin
-    # A slow mechanism draws fewer outputs: the probe may take at most a twentieth of the time left.
-    allowed = 0.02 if deadline is None else 0.05 * max(deadline - time.monotonic(), 0.0)
-    # The result decides how many pairs are probed, and a batched call that raises changes how the audit continues. So that
-    # results do not depend on the clock, it may only skip draws that can do neither.
-    distinctive = is_distinctive(record_keys(drawn))
-    if elapsed * 32 < max(allowed, 0.02) or (deadline is None and (sampler.batched or not distinctive)):
-        size = 64
-        drawn = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))
     again = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))
     other_seed = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 1, 0), deadline))
     other_side = encode(sampler.draw(neighbour, size, seed_child(entropy, 0, 0, 0, 1), deadline))
@@ -66,7 +65,7 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: f
             "The mechanism raised on every call, on both data sets, so there is nothing to audit:\n\n"
             + traceback_of(sampler.mechanism, data, seed_child(entropy, 0, 0, 2, 0))
         )
-    distinctive = distinctive or is_distinctive(record_keys(drawn))
+    distinctive = is_distinctive(record_keys(drawn))
     if distinctive and _same(drawn, other_seed):
         raise MechanismError(
             "The mechanism gave the same sequence of outputs for two different seeds: it draws from a generator of its own "
@@ -78,7 +77,7 @@ def probe(sampler: Sampler, data: Any, neighbour: Any, entropy: int, deadline: f
             "so they are not independent. Draw from the `rng` that is handed in."
         )
     raised = np.mean([raised_share(drawn), raised_share(other_side)])
-    return Probe(_same(drawn, again), float(raised), distinctive)
+    return Probe(_same(drawn, again), float(raised), distinctive, (drawn, other_side))
 
 
 def traceback_of(mechanism: Mechanism, data: Any, seed: np.random.SeedSequence) -> str:

@@ -116,6 +116,8 @@ class BoundReading:
 
 
 GROWTH = RoundGrowth()
+LEAN = RoundGrowth(first_round=6, smallest_round=4, near_a_stop=0.1, later=0.2, nothing_won=0.2)
+"""Short rounds, for mechanisms whose calls make one release each, which may take a second."""
 SHARES = CapitalShares()
 CHOICE = PairChoice()
 READING = BoundReading()
@@ -130,6 +132,7 @@ class Candidate:
     log_share: float
     wealth: Wealth
     learner: Learner
+    growth: RoundGrowth = GROWTH
     rounds: int = 0
     log_wealth: float = 0.0
     views_bet_on: int = 0  # version of the views on which the next round is counted
@@ -148,22 +151,23 @@ class Candidate:
         stops early, but rounds of its leading pair stay moderate because bets learn between rounds. Log-wealth grows about
         linearly, so the log-wealth so far predicts how many outputs are missing.
         """
+        growth = self.growth
         if not self.rounds:
-            return GROWTH.first_round
-        promising = self.log_wealth > GROWTH.promising
+            return growth.first_round
+        promising = self.log_wealth > growth.promising
         near = (
-            self.seen < GROWTH.few_outputs
-            or (self.log_wealth > 0.0 and self.seen < GROWTH.early_outputs)
-            or (promising and self.seen < GROWTH.many_outputs)
+            self.seen < growth.few_outputs
+            or (self.log_wealth > 0.0 and self.seen < growth.early_outputs)
+            or (promising and self.seen < growth.many_outputs)
         )
         if leading and near:
-            growth = GROWTH.near_a_stop
+            share = growth.near_a_stop
         else:
             for_bound = log_threshold == math.inf
-            growth = GROWTH.later if (leading if for_bound else promising or not leading) else GROWTH.nothing_won
+            share = growth.later if (leading if for_bound else promising or not leading) else growth.nothing_won
         if leading and promising:
-            growth = min(growth, max(GROWTH.of_missing * (log_threshold / self.log_wealth - 1.0), GROWTH.least))
-        return max(GROWTH.smallest_round, math.ceil(growth * max(self.learner.counted(), self.seen // 16)))
+            share = min(share, max(growth.of_missing * (log_threshold / self.log_wealth - 1.0), growth.least))
+        return max(growth.smallest_round, math.ceil(share * max(self.learner.counted(), self.seen // 16)))
 
     def index(self, points: Points, *, bound: bool) -> tuple[float, float]:
         """Return the lower and upper confidence index of the pair, which change only with a round.
@@ -223,12 +227,14 @@ class Campaign:
         complete: bool,
         build: Builder,
         for_bound: bool = False,
+        growth: RoundGrowth = GROWTH,
     ) -> None:
         self.claim = claim
         self.points = points
         self.bets = Bets.of(samples, for_bound=for_bound)
         self.build = build
         self.for_bound = for_bound
+        self._growth = growth
         self._horizon = samples // 2
         self._reserve = 0.0 if complete else SHARES.for_proposals
         self._late = 0
@@ -249,7 +255,7 @@ class Campaign:
     def _add(self, pair: Pair, log_share: float) -> Candidate:
         number = len(self.candidates) + 1
         learner = Learner(self.build, self._horizon)
-        candidate = Candidate(number, pair, log_share, Wealth(self.points, self.bets), learner)
+        candidate = Candidate(number, pair, log_share, Wealth(self.points, self.bets), learner, self._growth)
         self.candidates.append(candidate)
         return candidate
 

@@ -50,7 +50,9 @@ class CellSizes:
     most_atoms: int = 256
     """Repeated values that get a cell of their own."""
     fewest_per_cell: int = 8
-    """Every cell is learned from at least so many outputs."""
+    """Every cell is learned from at least so many outputs, as soon as there are enough for the fewest cells."""
+    fewest: int = 4
+    """The number of quantile bins that the first few outputs are cut into."""
     readable: int = 24
     """The number of cells of a line that a person is to read."""
     readable_digits: int = 3
@@ -177,7 +179,7 @@ def line_from_sorted(ascending: Floats, *, resolution: int) -> Line:
     finite = ascending[np.searchsorted(ascending, -np.inf, side="right") : np.searchsorted(ascending, np.inf)]
     atoms, _ = SortedSample(finite).repeated(CELLS.most_atoms)
     rest = finite[~np.isin(finite, atoms)] if atoms.size else finite
-    cells = min(resolution, rest.size // CELLS.fewest_per_cell)
+    cells = min(resolution, max(rest.size // CELLS.fewest_per_cell, min(CELLS.fewest, rest.size // 2)))
     levels = np.arange(1, cells) / cells if cells > 1 else np.empty(0)
     if cells > 1:
         depth = int(np.log2(max(rest.size / cells / CELLS.fewest_per_cell, 1.0)))
