@@ -129,7 +129,7 @@ class Run:
 
     def _draw(self, pairs: Sequence[Pair], complete: bool) -> StoppedBy:
         try:
-            return self._attempt(pairs)
+            return self._attempt()
         except (BatchDependentContainer, NotConfirmed) as error:
             self.messages.append(f"{error}; the audit started again one release at a time.")
         except (BatchRaised, TimedOut) as error:
@@ -147,9 +147,9 @@ class Run:
         self.sampler = replace(self.sampler, one_by_one=True)
         self.confirmed = True
         self._start(pairs, complete, raised_in_probe=self.phase.raised_in_probe)
-        return self._attempt(pairs)
+        return self._attempt()
 
-    def _attempt(self, pairs: Sequence[Pair]) -> StoppedBy:
+    def _attempt(self) -> StoppedBy:
         try:
             self._probe()
             return self._loop()

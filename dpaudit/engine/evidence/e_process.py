@@ -21,10 +21,14 @@ so E_P f1 * E_Q f0 <= 1 by the inequality of arithmetic and geometric means, and
 product over b draws *of each side* has conditional mean (E_P f1 * E_Q f0)^b <= 1. Equal numbers on both sides are needed:
 that is why rounds are made of equal blocks and :class:`Record` refuses anything else.
 
-The isotonic expert (delta = 0 only) multiplies, for an output in cell j, by h(x) / clip(h(x), 1 - s, s) with x the
-predicted probability of the side the output came from and s = c / (1 + c). If the prediction pi exceeds s the factors are
-pi / s for D and (1 - pi) / (1 - s) for D', and P_j pi / s + Q_j (1 - pi) / (1 - s) <= P_j + Q_j is equivalent to
-P_j <= c Q_j; the mirrored case is the same and in between both factors are 1. Summing over cells, E_P + E_Q <= 2.
+More generally R and L may have weights r(x), l(x) >= 0 that depend on the output: with m1 = delta max r, m0 = delta max l,
+
+    f1 = 1 + u (r - c l - m1),    f0 = 1 + u (l - c r - m0),
+
+and E_P r - c E_Q r <= delta max r under H0, because r is an average of indicators of events {r > t} over t in [0, max r]. The
+isotonic expert takes r = (1 + 1/c) pi - 1 and l = (1 + 1/c) (1 - pi) - 1 where these are positive, at most a cap, with pi the
+predicted probability that an output in this cell came from D. If the predictions are true and delta = 0, this is the bet of
+largest expected log-gain; with delta > 0 it is so for the right cap.
 
 Mixtures. Each bettor (expert, bet size) therefore has a nonnegative supermartingale that starts from 1, and so does the
 average with weights fixed before the first bet: experts that appear later own a share of a reserve from the start. By
@@ -53,13 +57,16 @@ from dpaudit.errors import DPAuditError
 Floats: TypeAlias = NDArray[np.float64]
 Counts: TypeAlias = NDArray[np.int64]
 
-SHRINKAGE = 0.35  # standard errors by which an estimated advantage is reduced before it is used
+SHRINKAGE = 0.35  # standard errors by which log-ratios are drawn towards zero before cells are ordered by them
+SELECTION = 0.5  # the best of k events looks better than it is by about this many standard errors times sqrt(log k)
 LEAST_WEIGHT = 0.02  # a side whose weight is below this fraction of the other's does not bet
 MANY_CELLS = 64  # with more cells, one part of the past orders them and the rest decides the bets
 LARGEST_ARRAY = 1 << 17  # numbers in one array of gains; bounds the memory
 LARGEST_EXPONENT = 300.0  # no bet is made against a larger epsilon, whose exp might overflow
 TARGET = 4.5  # advantage, in standard errors of the whole budget, for which the target bet is best
 ISOTONIC_BETS = np.array([0.25, 0.5, 1.0])
+ISOTONIC_BETS_WITH_DELTA = np.array([0.9, 0.9, 0.5])
+ISOTONIC_CAPS = np.array([0.15, 0.4, 1.0])  # of the weights, as shares of 1 / c, where delta > 0
 TAIL_LEVELS = 0.5 ** (1.0 + 0.6 * np.arange(7))  # shares of all outputs in R, and as many in L, of the tails expert
 TAIL_BETS = np.geomspace(0.01, 0.7, 7)  # its bets, as fractions of the largest admissible one
 EVENTS = np.arange(2)[:, None, None]  # R and L
@@ -232,16 +239,14 @@ def expert_gains(records: Sequence[Record], points: Points, bets: Bets) -> list[
                 won = tail_gains(past[:, natural], new[:, natural], points)
                 for row, gain in zip(natural, won, strict=True):
                     gains[chosen[row][0]]["tails"] = gain
-    if (points.delta == 0.0).any():
-        pools = [
-            (place, name, pooled)
-            for place, record in enumerate(records)
-            if not record.idle
-            for name, pooled in record.pools.items()
-        ]
-        isotonic = isotonic_gains([pooled for _, _, pooled in pools], points)
-        for (place, name, _), gain in zip(pools, isotonic, strict=True):
-            gains[place][f"isotonic {name}"] = gain
+    pools = [
+        (place, name, pooled)
+        for place, record in enumerate(records)
+        if not record.idle
+        for name, pooled in record.pools.items()
+    ]
+    for (place, name, _), gain in zip(pools, isotonic_gains([pooled for _, _, pooled in pools], points), strict=True):
+        gains[place][f"isotonic {name}"] = gain
     return gains
 
 
@@ -308,7 +313,8 @@ def choose_events(past: Counts, points: Points, empty: NDArray[np.intp] | None =
     place = np.arange(0, score.size, past.shape[2]).reshape(best.shape) + best
     scale = spread.take(place)
     root = np.sqrt(totals.min(axis=0))[:, None]
-    score = score.take(place) * root - SHRINKAGE
+    cells = past.shape[2] - (0 if empty is None else empty)
+    score = score.take(place) * root - (SELECTION * np.sqrt(np.log(np.maximum(cells, 2.0))))[..., None]
     centre = 0.5 * (q + np.maximum(p - points.delta, 0.0) / c)
     advantage = np.maximum(score, 0.0)
     weight = advantage / scale
@@ -425,25 +431,29 @@ class _Steps:
 
 
 def isotonic_gains(pools: Sequence[tuple[Counts, Counts]], points: Points) -> list[Floats]:
-    """Gains of the isotonic expert on pooled counts of the past and of new outputs, shape (points, bet sizes) each.
-
-    Points with delta > 0, where its factors are no valid bets, keep their stake.
-    """
+    """Gains of the isotonic expert on pooled counts of the past and of new outputs, shape (points, bet sizes) each."""
     gains = [np.zeros((len(points), ISOTONIC_BETS.size)) for _ in pools]
-    pure = np.flatnonzero(points.delta == 0.0)
-    most = (1.0 / (1.0 + np.exp(-points.epsilon[pure])))[:, None]
+    c, delta = points.ratio[:, None], points.delta[:, None]
+    sizes = np.where(delta > 0.0, ISOTONIC_BETS_WITH_DELTA, ISOTONIC_BETS).T[..., None]  # (bet sizes, points, 1)
+    caps = np.where(delta > 0.0, ISOTONIC_CAPS, 1.0).T[..., None] / c
     for chosen in _within(
-        LARGEST_ARRAY // max(ISOTONIC_BETS.size * pure.size, 1), [past.shape[1] for past, _ in pools]
+        LARGEST_ARRAY // max(ISOTONIC_BETS.size * len(points), 1), [past.shape[1] for past, _ in pools]
     ):
         past, new = (np.concatenate([pool[part] for pool in pools[chosen]], axis=1) for part in (0, 1))
         starts = np.cumsum([0, *(pool[0].shape[1] for pool in pools[chosen])])[:-1]
+        lengths = np.diff([*starts, past.shape[1]])
         predicted = (past[0] + 0.5) / (past[0] + past[1] + 1.0)
-        of_d = predicted / np.clip(predicted, 1.0 - most, most) - 1.0
-        of_neighbour = (1.0 - predicted) / np.clip(1.0 - predicted, 1.0 - most, most) - 1.0
-        bets = ISOTONIC_BETS[:, None, None]
-        each = np.log1p(bets * of_d) * new[0] + np.log1p(bets * of_neighbour) * new[1]
+        # What a bet that knew the prediction to be true would win, less 1: (1 + 1 / c) x - 1 where it is positive.
+        right, left = (np.clip((1.0 + 1.0 / c) * x - 1.0, 0.0, caps) for x in (predicted, 1.0 - predicted))
+        paid_right, paid_left = (
+            delta * np.repeat(np.maximum.reduceat(side, starts, axis=2), lengths, axis=2) for side in (right, left)
+        )
+        of_d = np.log1p(sizes * (right - c * left - paid_right))
+        of_neighbour = np.log1p(sizes * (left - c * right - paid_left))
+        each = of_d * new[0] + of_neighbour * new[1]
+        each[:, points.epsilon > LARGEST_EXPONENT] = 0.0
         for gain, won in zip(gains[chosen], np.add.reduceat(each, starts, axis=2).T, strict=True):
-            gain[pure] = won
+            gain[:] = won
     return gains
 
 

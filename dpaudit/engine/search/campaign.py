@@ -107,8 +107,10 @@ class BoundReading:
 
     anchors_at_once: int = 12
     """Anchors of the grid whose wealth is computed together."""
-    anchor_surplus: float = math.log(3.0)
-    """Log-wealth above the threshold at which an anchor refutes all values below it: three parties share its stake."""
+    claim_share: float = 0.8
+    """Share of the claim's wealth in that of a smaller value, if a verdict is the aim: it then costs log(1 / 0.8) more."""
+    claim_share_for_bound: float = 1.0 / 3.0
+    """The same if a lower bound is the aim. The value and its anchor share the rest in equal parts."""
     negligible: float = 10.0
     """A pair with this much less log-wealth than the best pair is left out."""
     most_pairs: int = 8
@@ -235,6 +237,7 @@ class Campaign:
         self.build = build
         self.for_bound = for_bound
         self._growth = growth
+        self._claim_share = READING.claim_share_for_bound if for_bound else READING.claim_share
         self._horizon = samples // 2
         self._reserve = 0.0 if complete else SHARES.for_proposals
         self._late = 0
@@ -365,9 +368,9 @@ class Campaign:
         """Return the largest grid value such that it and all smaller ones are refuted (see ``e_process``: Bound).
 
         Wealth against a weaker claim is also wealth against a stronger one, so each value may share its stake with values
-        above it, in proportions fixed beforehand: in equal parts with the anchor of its interval and, below the claim and
-        if ``tied``, with the claim itself. The first makes it unnecessary to look at values below an anchor whose own wealth
-        is three times what is needed; the second makes verdict and bound agree, and hold together at alpha.
+        above it, in proportions fixed beforehand: below the claim and if ``tied``, with the claim itself; and what is left of it
+        in equal parts with the anchor of its interval. The first makes verdict and bound agree, and hold together at alpha; the
+        second makes it unnecessary to look at values below an anchor whose own wealth suffices for its share.
 
         Parameters
         ----------
@@ -406,7 +409,8 @@ class Campaign:
         for first in range(0, len(grid), READING.anchors_at_once):
             stretch = grid[first : first + READING.anchors_at_once]
             wealth = self._timeline_wealth(points_at, [interval.anchor for interval in stretch])
-            strong = wealth.max(axis=0, initial=-math.inf) >= log_threshold + READING.anchor_surplus
+            surplus = -math.log((1.0 - self._claim_share) / 2.0)
+            strong = wealth.max(axis=0, initial=-math.inf) >= log_threshold + surplus
             if not strong.all():
                 return count + int(np.argmin(strong))
             count += len(stretch)
@@ -418,11 +422,13 @@ class Campaign:
         """Return the log-wealth against each value of an interval, its stake shared as :meth:`lower_bound` says."""
         values = np.array(interval.values)
         own = self._timeline_wealth(points_at, list(interval.values))
-        shared = [own, np.where(values < interval.anchor, own[:, -1:], -np.inf)]
-        if at_claim is not None:
-            shared.append(np.where(values < claimed, at_claim, -np.inf))
-        count = 1.0 + (values < interval.anchor) + (values < claimed if at_claim is not None else 0.0)
-        return np.asarray(np.logaddexp.reduce(shared, axis=0) - np.log(count))
+        with_claim = np.where((values < claimed) & (at_claim is not None), self._claim_share, 0.0)
+        with_anchor = np.where(values < interval.anchor, (1.0 - with_claim) / 2.0, 0.0)
+        shares = [1.0 - with_claim - with_anchor, with_anchor, with_claim]
+        wealth = [own, own[:, -1:], 0.0 if at_claim is None else at_claim]
+        with np.errstate(divide="ignore"):
+            parts = [part + np.log(share) for part, share in zip(wealth, shares, strict=True)]
+        return np.asarray(np.logaddexp.reduce(np.broadcast_arrays(*parts), axis=0))
 
     def _relevant(self) -> list[Candidate]:
         """Return the pairs that a bound is computed from: the two sampled most, those with most wealth, and those followed.
