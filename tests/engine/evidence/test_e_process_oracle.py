@@ -389,9 +389,8 @@ def brute_force_bound(
         for value in interval.values:
             with_claim = 0.8 if tied and value < claimed else 0.0
             own = (1.0 - with_claim) * (0.5 if value < interval.anchor else 1.0)
-            shares = {claimed: with_claim, interval.anchor: 0.0, value: own}
-            shares[interval.anchor] += 1.0 - with_claim - own
-            shared = np.sum([share * np.array(wealth_at(partner)) for partner, share in shares.items()], axis=0)
+            shares = [(claimed, with_claim), (value, own), (interval.anchor, 1.0 - with_claim - own)]
+            shared = np.sum([share * np.array(wealth_at(partner)) for partner, share in shares], axis=0)
             if shared.max(initial=0.0) < math.exp(threshold):
                 return reached
             reached = value
