@@ -17,7 +17,7 @@ from dpaudit.engine.request import Findings, Request
 from dpaudit.engine.sampling.blocks import OutOfTime, Sampler, TimedOut
 from dpaudit.engine.sampling.probe import traceback_of
 from dpaudit.engine.sampling.seeds import SeedKey, seed_child
-from dpaudit.engine.sampling.serial_dependence import ERROR_PROBABILITY, dependence
+from dpaudit.engine.sampling.serial_dependence import ERROR_PROBABILITY, FEWEST_RELEASES, dependence
 from dpaudit.engine.search.attempt import Attempt, Shown
 from dpaudit.engine.search.campaign import Candidate
 from dpaudit.engine.search.confirmation import Confirmation
@@ -48,6 +48,9 @@ NEVER_VARIED = (
     "All outputs were equal, on every data set that was tried. A constant is private, but this is almost always a mistake: a "
     "forgotten return, or an option that switches the release off. If it is meant, pass allow_constant=True."
 )
+NOTHING_SETTLED = (
+    "Samples or time ran out before a round was settled, so there is nothing to judge. Give more samples, or more time."
+)
 TYPES_LOOKED_AT = 1000  # outputs of each side of which the types are looked at
 FEWEST_COVERED = 0.5  # share of the outputs that must be looked at before nothing found means something
 WITNESS_SHARE = 0.1  # of `seconds`, kept for the witness
@@ -63,7 +66,7 @@ class ConstantWatch:
     at_once: int = 500
     """Releases that are drawn before they are compared."""
     seconds: float = 1.0
-    """The longest time that this may take."""
+    """The longest time that this may take, and then the clock's next second is waited for."""
 
 
 WATCHING = ConstantWatch()
@@ -169,7 +172,7 @@ class Conclusion:
             if not self.hurried and (how := self._dependence(accused)) is not None:
                 self._add_message(DEPENDENT.format(how=how, error=f"{ERROR_PROBABILITY:g}"))
                 return Verdict.INCONCLUSIVE
-            if self.phase.watch.constant or accused.timeline.is_constant():
+            if (self._settled_any and self.phase.watch.constant) or accused.timeline.is_constant():
                 self._add_message(
                     "Every release on the same data gave the same output: the mechanism is deterministic, sets a fixed seed in "
                     "every call (np.random.seed, default_rng(0)), or remembers its first answer. If it keeps state by design, "
@@ -191,8 +194,15 @@ class Conclusion:
                 return Verdict.INCONCLUSIVE
         return Verdict.NO_VIOLATION_FOUND
 
+    @property
+    def _settled_any(self) -> bool:
+        """True if the last attempt settled a round; a second one may find all samples used."""
+        return any(candidate.rounds for candidate in self.phase.campaign.candidates)
+
     def _nothing_to_see(self, coverage: float) -> str | None:
         """Return a message if the outputs never varied, or if most of them could not be looked at."""
+        if not self._settled_any:
+            return NOTHING_SETTLED
         if self.phase.watch.never_varied and not self.request.options.allow_constant:
             return NEVER_VARIED
         if coverage < FEWEST_COVERED:
@@ -211,30 +221,43 @@ class Conclusion:
         timeline, learner = accused.timeline, accused.learner
         if timeline.is_constant():
             return CHANGES_LATER if self._changes_later(accused) else None
-        event = simplest(learner.kept(), learner.views, self.phase.campaign.points, learner.labels)
-        if event is None:
+        if timeline.size < FEWEST_RELEASES:
             return None
         rng = np.random.Generator(np.random.PCG64(seed_child(self.request.entropy, SeedKey.ORDERS)))
-        return dependence(timeline, event.contains, rng)
+        # The views of the audit were learned from its first outputs. If they have cells for values that were repeated there,
+        # an event of theirs is more frequent among early releases, although releases are independent.
+        of_d, of_neighbour = (side.rows(rng.permutation(len(side))) for side in timeline.sides())
+        views = [view for view, _ in self.build((of_d, of_neighbour))]
+        event = simplest((of_d, of_neighbour), views, self.phase.campaign.points, learner.labels)
+        return None if event is None else dependence(timeline, event.contains, rng)
 
     def _changes_later(self, accused: Candidate) -> bool:
-        """Return whether a mechanism whose releases were all equal gives another one if it is called often enough.
+        """Return whether a mechanism whose releases were all equal gives another one if it is called often enough, or later.
 
-        With a time limit, a call that is late by chance would look like another output, so nothing is drawn.
+        A seed that is the time in seconds gives another one in the next second. With a time limit, a call that is late by
+        chance would look like another output, so nothing is drawn.
         """
         if self.sampler.timeout is not None:
             return False
         single = replace(self.sampler, one_by_one=True)
-        until = time.monotonic() + WATCHING.seconds
-        deadline = min(until, self._witness_deadline() or until)
-        known: int | None = None
-        with suppress(TimedOut, DPAuditError, OutOfTime):
-            for part in range(WATCHING.releases // WATCHING.at_once):
-                seed = seed_child(self.request.entropy, SeedKey.LATER, part)
-                keys = record_keys(encode(single.draw(accused.pair.data, WATCHING.at_once, seed, deadline)))
-                known = int(keys[0]) if known is None else known
-                if (keys != known).any():
+        known = record_keys(accused.timeline.sides()[0])[0]
+        until, limit = time.monotonic() + WATCHING.seconds, self._witness_deadline()
+
+        def changed(part: int, size: int, deadline: float | None) -> bool:
+            seed = seed_child(self.request.entropy, SeedKey.LATER, part)
+            drawn = encode(single.draw(accused.pair.data, size, seed, deadline))
+            return bool((record_keys(drawn) != known).any())
+
+        parts = WATCHING.releases // WATCHING.at_once
+        with suppress(TimedOut, DPAuditError):
+            with suppress(OutOfTime):
+                if any(changed(part, WATCHING.at_once, min(until, limit or until)) for part in range(parts)):
                     return True
+            wait = 1.0 - time.time() % 1.0
+            if limit is None or time.monotonic() + wait < limit:
+                time.sleep(wait)
+                with suppress(OutOfTime):
+                    return changed(parts, 1, limit)
         return False
 
     def _lacks_floats(self) -> bool:

@@ -104,7 +104,9 @@ class Run:
         self.runner = TaskRunner(self.options.executor)
         self.trajectory: list[tuple[int, float]] = []
         self.earlier: Shown | None = None  # what the attempt in batches has shown, if a second one followed
-        self.confirmation: Confirmation | None = None  # of a violation found on outputs that came many to a call
+        self.confirmation: Confirmation | None = (
+            None  # of a violation found on outputs of larger calls; None if it failed
+        )
         self.confirmed = not self.sampler.batched  # the evidence rests on releases drawn one call each
         self.confirming = Budget(LIMITS_OF_RUN.most_confirming)
         self.hurried = False  # interrupted while concluding: leave out what is not yet computed
@@ -144,6 +146,7 @@ class Run:
             self.earlier = self.phase.shown(hurried=False)
         if self.confirmation is not None and not self.confirmed:
             self.log_threshold -= self.confirmation.log_left
+            self.confirmation = None
         self.sampler = replace(self.sampler, one_by_one=True)
         self.confirmed = True
         self._start(pairs, complete, raised_in_probe=self.phase.raised_in_probe)
@@ -424,7 +427,7 @@ class Run:
             request=self.request,
             phase=self.phase,
             earlier=self.earlier,
-            confirmation=self.confirmation if self.confirmed and not self.sampler.one_by_one else None,
+            confirmation=self.confirmation if self.confirmed else None,
             confirmed=self.confirmed,
             confirming=self.confirming.drawn,
             sampler=self.sampler,

@@ -539,3 +539,24 @@ def test_a_bug_on_a_corner_is_found(name: str) -> None:
     assert result.witness.confirmed
     assert small(result.witness.data, result.witness.neighbour)
     assert len(result.witness.data) + len(result.witness.neighbour) <= 12
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.2])
+def test_numbers_beside_identifiers_that_never_repeat_are_looked_at(noise: float) -> None:
+    """Every output has a structure of its own, so cells by structure hold none of them."""
+
+    def release(data: Any, rng: np.random.Generator) -> Any:
+        return {"id": rng.bytes(16).hex(), "count": len(data) + noise * rng.laplace()}
+
+    result = audit(dpaudit.per_release(release), samples=20_000)
+    assert result.verdict is Verdict.VIOLATION, result
+
+
+def test_generators_can_be_spawned() -> None:
+    def release(data: Any, rng: np.random.Generator) -> float:
+        first, second = rng.spawn(2)
+        return len(data) + float(first.laplace() if rng.random() < 0.5 else second.laplace())
+
+    result = audit(dpaudit.per_release(release), detect_factor=1e9)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND, result
+    assert result.reproducible

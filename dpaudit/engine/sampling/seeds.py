@@ -6,7 +6,7 @@ import enum
 from typing import Any
 
 import numpy as np
-from numpy.random.bit_generator import ISeedSequence
+from numpy.random.bit_generator import ISeedSequence, ISpawnableSeedSequence
 from numpy.typing import NDArray
 
 SEEDS_PER_CHILD = 16
@@ -47,11 +47,17 @@ def seed_child(entropy: int, *key: int) -> np.random.SeedSequence:
     return np.random.SeedSequence(entropy, spawn_key=key)
 
 
-class _GeneratedSeed(ISeedSequence):
+class _GeneratedSeed(ISpawnableSeedSequence):
     """The state words of one generator, which a seed child has generated already."""
 
     def __init__(self, words: NDArray[np.uint64]) -> None:
         self.words = words
+        self._parent: np.random.SeedSequence | None = None  # of what a mechanism spawns
+
+    def spawn(self, n_children: int) -> list[Any]:
+        """Return seeds of further generators, for mechanisms that call ``rng.spawn``."""
+        self._parent = self._parent or np.random.SeedSequence(self.words.tolist())
+        return self._parent.spawn(n_children)
 
     def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
         """Return the words; PCG64 asks once, for exactly as many as there are."""

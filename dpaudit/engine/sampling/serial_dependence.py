@@ -11,8 +11,13 @@ the releases that it rests on are tested in the order in which they were made:
 
 If releases are independent, every order of the releases of one data set is equally likely. So each statistic is compared
 with its values under ``PERMUTATIONS`` random orders, and the probability that one of the four exceeds all of these is at
-most 4 / (``PERMUTATIONS`` + 1), which is ``ERROR_PROBABILITY``, exactly and for any mechanism. The event may be chosen on the
-same releases, because the choice does not depend on their order.
+most 4 / (``PERMUTATIONS`` + 1), which is ``ERROR_PROBABILITY``, for any mechanism and any number of releases fixed
+beforehand. The event may be chosen on the same releases if the choice does not depend on their order: the caller builds
+views from releases in a random order, because those of the audit favour what was frequent at its beginning. An audit that
+stops at a violation does not fix the number of releases, so there the probability holds approximately.
+
+Releases that depend on each other but are exchangeable (noise picked at random from a fixed table, a random number drawn when
+the mechanism was made) pass these tests: given the table they are independent, and no sequence of calls can tell.
 """
 
 from __future__ import annotations
@@ -67,8 +72,9 @@ class Timeline:
         self.size += drawn
 
     def sides(self) -> tuple[Encoded, Encoded]:
-        """Return the releases of each data set in order."""
-        first, second = (stack([sides[side] for _, sides in self._rounds]) for side in (0, 1))
+        """Return the releases of each data set in order, both with as many columns."""
+        width = max((batch.width for _, sides in self._rounds for batch in sides), default=0)
+        first, second = (stack([sides[side] for _, sides in self._rounds], width=width) for side in (0, 1))
         return first, second
 
     def side_of(self) -> NDArray[np.intp]:

@@ -20,7 +20,7 @@ from dpaudit.engine.encoding.structure import OPAQUE, OPEN
 from dpaudit.engine.evidence.e_process import Plan, Record
 from dpaudit.engine.views.condition import Quantity
 from dpaudit.engine.views.partition import KeyTable, line_from, line_from_sorted
-from dpaudit.engine.views.scores import NaiveBayes, fit_boosted, fit_linear, fit_naive_bayes
+from dpaudit.engine.views.scores import Coordinate, NaiveBayes, fit_boosted, fit_linear, fit_naive_bayes
 from dpaudit.engine.views.view import MOST_RECORDS, Block, RecordView, ScoreView, ShapeView, ValueView, View, text_of
 
 Counts: TypeAlias = NDArray[np.int64]
@@ -322,6 +322,9 @@ def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Coun
         views.append(values)
         if not _has_cells_for_all(values, records, blocks):
             views.append(records)
+        if width == 1 and codes.size > table.keys.size:  # numbers beside words that never repeat, such as identifiers
+            half: Sides = (of_d.rows(slice(rows // 2, None)), of_neighbour.rows(slice(rows // 2, None)))
+            built.append(_score_view("number", Coordinate(0), half))
     else:
         if codes.size > 1:
             views.append(ShapeView(table))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -133,6 +134,28 @@ def test_mechanisms_that_remember_are_not_accused(make: Callable[[], Any], batch
         mechanism = dpaudit.batched(many) if batched else dpaudit.per_release(release)
         result = dpaudit.audit(mechanism, PureDP(1.0), [([], [1])], samples=20_000, seed=seed, shrink=False)
         assert result.verdict is not Verdict.VIOLATION, result
+
+
+def test_values_that_repeat_by_chance_are_no_dependence() -> None:
+    """Noise of one of 1000 seeds is drawn independently, and known to whoever tries the seeds.
+
+    Each audit ends INCONCLUSIVE with probability 0.002, so four of twelve do with probability below 1e-8.
+    """
+    table = np.array([np.random.default_rng(seed).laplace() for seed in range(1000)])
+    mechanism = dpaudit.per_release(lambda data, rng: len(data) + float(table[rng.integers(1000)]))
+    verdicts = [
+        dpaudit.audit(mechanism, PureDP(1.0), [([], [1])], samples=8000, seed=seed, shrink=False).verdict
+        for seed in range(12)
+    ]
+    assert verdicts.count(Verdict.VIOLATION) > 12 - 4
+
+
+def test_releases_seeded_by_the_second_are_not_accused() -> None:
+    mechanism = dpaudit.per_release(lambda data, rng: len(data) + np.random.default_rng(int(time.time())).laplace())
+    time.sleep(1.0 - time.time() % 1.0)  # so that the second does not end during the audit
+    result = dpaudit.audit(mechanism, PureDP(1.0), [([], [1])], samples=2000, seed=0, shrink=False)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert any("not independent" in message for message in result.messages)
 
 
 def test_a_constant_answer_that_depends_on_the_data_is_a_violation() -> None:

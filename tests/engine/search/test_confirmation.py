@@ -79,3 +79,42 @@ def test_too_little_time_to_confirm_is_no_violation(monkeypatch: pytest.MonkeyPa
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.parameter_lower < 1.0
     assert any("confirm" in message for message in result.messages)
+
+
+class CachedUntilItRaises:
+    """Outputs of large calls leak; single releases are cached until a large call raises."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.kept: dict[int, tuple[float, int]] = {}
+
+    def __call__(self, data: Any, size: int, rng: Generator) -> Any:
+        if size > 1:
+            self.calls += 1
+            if self.calls > 40:
+                raise ValueError
+            return 5 * len(data) + rng.laplace(size=size)
+        value, left = self.kept.get(len(data), (0.0, 0))
+        if not left or self.calls > 40:
+            value, left = len(data) + rng.laplace(), 20
+        self.kept[len(data)] = (value, left - 1)
+        return [value]
+
+
+def test_releases_that_confirm_are_tested_for_dependence_if_a_later_call_raises() -> None:
+    result = audited(CachedUntilItRaises(), 4, samples=12_000, alpha=1e-3, until="budget", shrink=False)
+    assert any("raised" in message for message in result.messages)
+    assert result.samples_confirming > 0
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert any("a release often equals the one before it" in message for message in result.messages)
+
+
+def test_an_audit_without_samples_for_single_releases_does_not_say_that_outputs_are_equal() -> None:
+    def rounded(data: Any, size: int, rng: Generator) -> Any:
+        outputs = len(data) + rng.laplace(size=size)
+        return np.round(outputs, 0 if size > 1 and abs(outputs).max() > 6 else 3)
+
+    result = audited(rounded, 0, samples=2000)
+    assert result.verdict is Verdict.INCONCLUSIVE
+    assert any("before a round was settled" in message for message in result.messages)
+    assert not any("All outputs were equal" in message for message in result.messages)
