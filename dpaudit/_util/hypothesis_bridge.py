@@ -65,6 +65,20 @@ def cut_short() -> bool:
     return passed(_deadline.get())
 
 
+_constants: tuple[Any, ...] = ()
+
+
+@contextmanager
+def with_constants(values: tuple[int | float | str | bytes, ...]) -> Iterator[None]:
+    """Let strategies inside the block draw these values too, where they allow them, once in twenty draws or so."""
+    global _constants
+    before, _constants = _constants, values
+    try:
+        yield
+    finally:
+        _constants = before
+
+
 @contextmanager
 def noticed_interrupts() -> Iterator[None]:
     """Raise KeyboardInterrupt after the block if Ctrl-C was pressed in it.
@@ -306,7 +320,7 @@ _patch_saved: dict[str, Any] = {}
 
 @contextmanager
 def _values_from_the_seed_alone() -> Iterator[None]:
-    """Keep Hypothesis from using constants that it collects from the source of the local modules loaded so far.
+    """Keep Hypothesis from using other constants than ours, which it collects from the source of the local modules loaded so far.
 
     With them, one seed gives different pairs in pytest, in a script and after an edit, and Hypothesis writes
     ``.hypothesis/constants`` to the working directory. There is no public setting. If the internals of the installed version
@@ -316,9 +330,12 @@ def _values_from_the_seed_alone() -> Iterator[None]:
     try:
         from hypothesis.internal.conjecture import providers
 
+        given = type(providers.GLOBAL_CONSTANTS)()
+        for value in _constants:
+            given.add(value)
         replacements: dict[str, Any] = {
             "CONSTANTS_CACHE": type(providers.CONSTANTS_CACHE)(1024),
-            "_get_local_constants": type(providers.GLOBAL_CONSTANTS),
+            "_get_local_constants": lambda: given,
         }
         replacements = {name: value for name, value in replacements.items() if hasattr(providers, name)}
     except (ImportError, AttributeError, TypeError):

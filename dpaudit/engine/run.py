@@ -16,7 +16,7 @@ from dpaudit._util.hypothesis_bridge import noticed_interrupts, passed, until
 from dpaudit._util.validation import shorten
 from dpaudit._util.values import fingerprint
 from dpaudit.engine.conclude import Conclusion
-from dpaudit.engine.encoding.batch import encode
+from dpaudit.engine.encoding.batch import Encoded, encode
 from dpaudit.engine.events import OutputsDrawn, PairChosen, RoundSettled, Started
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.options import Options, slow_pairs
@@ -42,10 +42,12 @@ from dpaudit.engine.search.attempt import Attempt, Shown
 from dpaudit.engine.search.campaign import GROWTH, LEAN, Campaign, Candidate
 from dpaudit.engine.search.confirmation import Confirmation
 from dpaudit.engine.search.rounds import Budget, settle_rounds
+from dpaudit.engine.search.sweep import SWEEP, sweep
 from dpaudit.engine.views.float_bits import build_bit_views
 from dpaudit.engine.views.learner import Builder, Settled, build_views
 from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism import as_mechanism
+from dpaudit.mechanism.code_constants import code_constants
 from dpaudit.neighbours import Pair
 from dpaudit.result.model import Channel, Result, StoppedBy
 
@@ -62,6 +64,8 @@ class RunLimits:
     """Pairs that are probed at most. On many pairs a mechanism may give the same output whatever it draws."""
     probe_share: float = 0.05
     """The largest share of the samples, and of the samples drawn so far, that goes into probes."""
+    first_sweep: int = 5_000
+    """Many more pairs are looked at once so many samples showed nothing."""
     first_proposals: int = 20_000
     """The most promising pair is edited for the first time after so many samples."""
     proposal_growth: float = 1.7
@@ -100,6 +104,7 @@ class Run:
         self.seconds_of_first_build = 0.0  # of a pair's views, the longest
         self.messages: list[str] = []
         self.reproducible = False
+        self.swept = False
         self.probe_settled = False  # shared random state would have been detected
         self.runner = TaskRunner(self.options.executor)
         self.trajectory: list[tuple[int, float]] = []
@@ -271,6 +276,8 @@ class Run:
                     return StoppedBy.VIOLATION
                 if settled.complete and self._out_of_time():
                     return StoppedBy.SECONDS
+                if settled.complete and self.budget.drawn >= LIMITS_OF_RUN.first_sweep and not self.swept:
+                    self._sweep()
                 if settled.complete and self.budget.drawn >= self.propose_at:
                     self._propose()
         return StoppedBy.SAMPLES
@@ -388,14 +395,42 @@ class Run:
     def _out_of_time(self, needed: float = 0.0) -> bool:
         return self.deadline is not None and time.monotonic() + needed >= self.deadline
 
+    def _sweep(self) -> None:
+        """Look at many more pairs with a few outputs each, once, and propose those that look most different."""
+        self.swept = True
+        rows = SWEEP.rows(self.options.samples)
+        if (
+            not rows
+            or not self.phase.campaign.open_to_proposals
+            or self.phase.campaign.most_promising().log_wealth > 0.0
+        ):
+            return
+
+        def draw(data: object, size: int, number: int) -> Encoded:
+            outputs = self.sampler.draw(data, size, seed_child(self.entropy, SeedKey.SWEEP, number), self.deadline)
+            return encode(outputs)
+
+        constants = code_constants(self.request.mechanism)
+        with until(self.options.pool_deadline(time.monotonic())):
+            pairs = list(self.neighbours.sweep(rows, seed=self.entropy % 2**32, constants=constants))
+        with suppress(OutOfTime):
+            found, drawn = sweep(pairs, draw)
+            self.budget.drawn += drawn
+            self._propose_new(found)
+
     def _propose(self) -> None:
         """Edit the most promising pair; the shares of such proposals were set aside at the start."""
         self.propose_at = math.ceil(LIMITS_OF_RUN.proposal_growth * self.budget.drawn)
         if not self.phase.campaign.open_to_proposals:
             return
         rng = np.random.Generator(np.random.PCG64(seed_child(self.entropy, 5, len(self.phase.campaign.candidates))))
+        self._propose_new(
+            self.neighbours.edits(self.phase.campaign.most_promising().pair, rng, LIMITS_OF_RUN.proposals)
+        )
+
+    def _propose_new(self, pairs: Sequence[Pair]) -> None:
         known = {fingerprint(tuple(candidate.pair)) for candidate in self.phase.campaign.candidates}
-        for pair in self.neighbours.edits(self.phase.campaign.most_promising().pair, rng, LIMITS_OF_RUN.proposals):
+        for pair in pairs:
             if fingerprint(tuple(pair)) not in known:
                 self.prints[id(self.phase.campaign.propose(pair).pair)] = fingerprint(tuple(pair))
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from hypothesis.strategies import SearchStrategy
 
-from dpaudit._util.hypothesis_bridge import explore, passed, until
+from dpaudit._util.hypothesis_bridge import explore, passed, until, with_constants
 from dpaudit._util.validation import check_count, check_generator, shorten
 from dpaudit._util.values import fingerprint
 from dpaudit.claims import Claim, Relation
@@ -55,6 +56,8 @@ class Neighbours:
     simpler: Callable[[Pair], Iterable[Pair]] | None = (
         None  # pairs with one part left out, to shrink a witness part by part
     )
+    rows: SearchStrategy[Any] | None = None  # of one row, where ``vary`` makes simple pairs of a row
+    vary: Callable[[Any], Iterable[Pair]] | None = None
 
     def __repr__(self) -> str:
         return self.description
@@ -113,6 +116,30 @@ class Neighbours:
             pool.append(pair)
         return pool
 
+    def sweep(self, count: int, seed: int = 0, constants: tuple[int | float | str | bytes, ...] = ()) -> Iterator[Pair]:
+        """Yield many distinct simple pairs: for data sets of rows, one or two for each of many different rows.
+
+        Parameters
+        ----------
+        count : int
+            Number of rows, or of pairs, that are drawn.
+        seed : int
+            Seed of the Hypothesis run.
+        constants : tuple
+            Values that rows should also be made of, where the strategy allows them.
+        """
+        drawn: dict[Any, Any] = {}
+        if self.named:
+            return
+        with with_constants(constants):
+            if self.rows is not None and self.vary is not None:
+                explore(self.rows, lambda row: drawn.update({fingerprint(row): row}), examples=count, seed=seed)
+                found: Iterable[Pair] = itertools.chain.from_iterable(map(self.vary, drawn.values()))
+            else:
+                explore(self.strategy, lambda pair: drawn.update({_unordered(pair): pair}), examples=count, seed=seed)
+                found = drawn.values()
+        yield from _distinct(pair for pair in found if fingerprint(pair.data) != fingerprint(pair.neighbour))
+
     def edits(self, pair: Pair, rng: np.random.Generator, count: int) -> list[Pair]:
         """Return distinct variations of ``pair`` that stay in the search space, for hill climbing.
 
@@ -168,6 +195,8 @@ class Neighbours:
         if not callable(function):
             raise InvalidArgument(f"function={shorten(function)} must be callable: it turns one data set into another.")
 
+        vary = self.vary
+
         def mapped(pair: Pair) -> Pair:
             return Pair(function(pair.data), function(pair.neighbour))
 
@@ -180,6 +209,7 @@ class Neighbours:
             adjacent=None,
             edit=None,
             simpler=None,
+            vary=None if vary is None else lambda row: map(mapped, vary(row)),
         )
 
     def satisfies(self, data: Any, neighbour: Any) -> bool:

@@ -75,6 +75,12 @@ def substitute(rows: SearchStrategy[Any], *, min_size: int = 1, max_size: int = 
             for end, other in ((known.high, known.low), (known.low, known.high)):
                 yield _replaced(build, [end] * (max_size - 1), max_size - 1, row, other)
 
+    def vary(row: Any) -> Iterator[Pair]:
+        minimal = corner_rows(rows).minimal
+        yield _replaced(build, [minimal] * (min_size - 1), 0, minimal, row)
+        if max_size > 1:  # a row equal to another
+            yield _replaced(build, [row] * max(min_size - 1, 1), 0, minimal, row)
+
     return Neighbours(
         pairs(),
         Relation.SUBSTITUTE,
@@ -82,6 +88,8 @@ def substitute(rows: SearchStrategy[Any], *, min_size: int = 1, max_size: int = 
         lambda: _that_differ(corners()),
         _adjacency(build, one_replaced),
         row_edits(build, rows, fewest=min_size - 1, most=max_size - 1),
+        rows=rows,
+        vary=vary,
     )
 
 
@@ -128,6 +136,11 @@ def add_remove(rows: SearchStrategy[Any], *, min_size: int = 0, max_size: int = 
                 yield _added(build, [row] * (max_size - 1), 0, end)
                 yield _added(build, [end] * (max_size - 1), max_size - 1, row)
 
+    def vary(row: Any) -> Iterator[Pair]:
+        yield _added(build, [corner_rows(rows).minimal] * min_size, 0, row)
+        if max_size > 1:  # a row equal to another
+            yield _added(build, [row] * max(min_size, 1), 0, row)
+
     return Neighbours(
         pairs(),
         Relation.ADD_REMOVE,
@@ -135,6 +148,8 @@ def add_remove(rows: SearchStrategy[Any], *, min_size: int = 0, max_size: int = 
         corners,
         _adjacency(build, one_added),
         row_edits(build, rows, fewest=min_size, most=max_size - 1),
+        rows=rows,
+        vary=vary,
     )
 
 
@@ -191,6 +206,8 @@ def zero_out(
         lambda: _that_differ(corners()),
         _adjacency(build, nulled),
         row_edits(build, rows, fewest=min_size - 1, most=max_size - 1, kept=(null,)),
+        rows=rows,
+        vary=lambda row: [_replaced(build, [corner_rows(rows).minimal] * (min_size - 1), 0, row, null)],
     )
 
 

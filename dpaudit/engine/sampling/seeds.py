@@ -38,6 +38,8 @@ class SeedKey(enum.IntEnum):
     """Added to the number of a pair on which a violation is confirmed on single releases."""
     ORDERS = 9_000_000
     """Random orders of releases, in a test of dependence."""
+    SWEEP = 11_000_000
+    """Outputs of a sweep over many pairs."""
     LATER = 10_000_000
     """Releases that are drawn to see whether a constant output changes."""
 
