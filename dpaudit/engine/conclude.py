@@ -25,7 +25,7 @@ from dpaudit.engine.search.detectable import HEADLINE, detectable_epsilon, searc
 from dpaudit.engine.views.float_bits import MEANING, NO_FLOATS, all_whole, any_float
 from dpaudit.engine.views.learner import Builder
 from dpaudit.engine.witness.event import simplest
-from dpaudit.engine.witness.shrink import Looker, find_witness, leading_event, witness_as_found
+from dpaudit.engine.witness.shrink import SHRINK, Looker, find_witness, leading_event, witness_as_found
 from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.result.model import Channel, Result, StoppedBy, Witness
 
@@ -89,6 +89,7 @@ class Conclusion:
     messages: list[str]  # more are added while the audit is concluded
     reproducible: bool
     alike: bool  # as far as was seen, all processes drew the same from one seed
+    seconds_each: float  # of one output
     seconds_of_first_build: float  # of a pair's views, the longest
     hurried: bool  # interrupted while concluding: leave out what is not yet computed
 
@@ -106,7 +107,9 @@ class Conclusion:
         coverage = self._coverage()
         verdict = self._verdict(stopped_by, shown, detectable[HEADLINE], coverage)
         bounded = verdict is Verdict.VIOLATION or not shown.refuted
-        looker = Looker(self.sampler, request, campaign.points, self.build, self._witness_deadline())
+        slow = self.seconds_each > SHRINK.slow
+        allowed = self.drawn // 2 if slow else max(self.drawn, SHRINK.always)
+        looker = Looker(self.sampler, request, campaign.points, self.build, self._witness_deadline(), allowed)
         witness: Witness | None = None
         outputs: dict[str, Any] = {}
         if verdict is Verdict.VIOLATION:

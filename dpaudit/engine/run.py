@@ -39,7 +39,7 @@ from dpaudit.engine.sampling.probe import Probe, probe
 from dpaudit.engine.sampling.rounds import run_round
 from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.engine.search.attempt import Attempt, Shown
-from dpaudit.engine.search.campaign import GROWTH, LEAN, Campaign, Candidate
+from dpaudit.engine.search.campaign import Campaign, Candidate, growth_of
 from dpaudit.engine.search.confirmation import Confirmation
 from dpaudit.engine.search.rounds import Budget, settle_rounds
 from dpaudit.engine.search.sweep import SWEEP, sweep
@@ -78,6 +78,8 @@ class RunLimits:
     """A round larger than this share of the remaining samples takes all of them."""
     per_pair: int = 400
     """The pool of pairs is smaller if the budget would give a pair fewer samples than this."""
+    per_pair_in_time: int = 40
+    """The same where the time, at the rate of the first calls, leaves fewer samples than the budget."""
     most_confirming: int = 2**62
     """Samples of a confirmation on single releases; it has limits of its own."""
 
@@ -159,7 +161,9 @@ class Run:
 
     def _attempt(self) -> StoppedBy:
         try:
+            began = time.monotonic()
             self._probe()
+            self._plan_by_time(began)
             return self._loop()
         except (KeyboardInterrupt, OutOfTime, TimedOut, LostWorker) as cause:
             if self._ends_batching(cause):
@@ -201,7 +205,7 @@ class Run:
             complete=complete,
             build=self.build,
             for_bound=self.options.until == "budget",
-            growth=GROWTH if self.sampler.batched else LEAN,
+            growth=growth_of(self.sampler),
         )
         self.phase = Attempt(self.request.claim, campaign, self.log_threshold, raised_in_probe)
         self.propose_at = LIMITS_OF_RUN.first_proposals
@@ -228,6 +232,20 @@ class Run:
             candidate.learner.settle(Settled((), found.outputs), size)
             if found.distinctive:
                 return
+
+    def _plan_by_time(self, began: float) -> None:
+        """Leave out pairs for which there is no time, by the rate of the first calls."""
+        if self.deadline is None or not self.budget.drawn:
+            return
+        now = time.monotonic()
+        rate = self.budget.drawn / max(now - began, 1e-9)
+        affordable = rate * max(self.deadline - now, 0.0) / LIMITS_OF_RUN.per_pair_in_time
+        if affordable < len(self.phase.campaign.candidates):
+            tried = max(1, int(affordable))
+            self.phase.campaign.keep(tried)
+            self.messages.append(
+                f"Calls take {1.0 / rate:.2g} s each, so only {tried} pair(s) were tried; raise seconds= for more."
+            )
 
     def _probe_again(self, pair: Pair) -> None:
         """Probe with more outputs once these are a small share of those drawn, if a few did not vary enough."""
@@ -472,6 +490,7 @@ class Run:
             messages=self.messages,
             reproducible=self.reproducible,
             alike=self.runner.alike,
+            seconds_each=self.seconds_drawing / max(self.budget.drawn, 1),
             seconds_of_first_build=self.seconds_of_first_build,
             hurried=self.hurried,
         ).result(stopped_by)

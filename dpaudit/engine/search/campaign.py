@@ -33,6 +33,7 @@ from dpaudit.engine.evidence.e_process import (
     plug_in_epsilon,
 )
 from dpaudit.engine.evidence.wealth import Wealth
+from dpaudit.engine.sampling.blocks import Sampler
 from dpaudit.engine.sampling.serial_dependence import Timeline
 from dpaudit.engine.views.learner import Builder, Learner
 from dpaudit.neighbours import Pair
@@ -67,6 +68,11 @@ class RoundGrowth:
     """From this many outputs on, a stop that comes a little late costs less than many short rounds."""
     promising: float = 1.0
     """Log-wealth above which a pair is expected to reach the threshold."""
+
+
+def growth_of(sampler: Sampler) -> RoundGrowth:
+    """Return the growth of rounds that suits how calls are made."""
+    return GROWTH if sampler.batched else LEAN
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +275,14 @@ class Campaign:
         if share <= 0.0:
             raise AssertionError("a complete list of pairs has nothing set aside for proposals")
         return self._add(pair, math.log(share))
+
+    def keep(self, count: int) -> None:
+        """Leave out all pairs but the first ones, before anything is bet: their shares go to those that stay."""
+        if self.timeline:
+            raise AssertionError("pairs cannot be left out once there was a bet")
+        del self.candidates[count:]
+        for candidate in self.candidates:
+            candidate.log_share = math.log((1.0 - self._reserve) / len(self.candidates))
 
     @property
     def open_to_proposals(self) -> bool:

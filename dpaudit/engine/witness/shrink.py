@@ -41,7 +41,7 @@ from dpaudit.engine.sampling.blocks import (
     run_task,
 )
 from dpaudit.engine.sampling.seeds import SeedKey, seed_child
-from dpaudit.engine.search.campaign import Campaign, Candidate
+from dpaudit.engine.search.campaign import Campaign, Candidate, growth_of
 from dpaudit.engine.search.rounds import Budget, settle_rounds
 from dpaudit.engine.views.learner import Builder, Learner
 from dpaudit.engine.witness.event import Event, observed_epsilon, simplest
@@ -63,7 +63,13 @@ class ShrinkLimits:
     most_audits: int = 200
     """Short audits while shrinking."""
     fewest: int = 2_000
-    """The smallest budget of a short audit."""
+    """The smallest budget of a short audit, if so much is left."""
+    always: int = 40_000
+    """Samples after the verdict that are always allowed, unless calls are slow."""
+    share: float = 0.5
+    """Share of the samples after the verdict that each of two ways of shrinking may take."""
+    slow: float = 1e-4
+    """Seconds of one output from which calls are slow; then the witness may take half of what the verdict took."""
     confirming_factor: int = 6
     """The confirmation may take this multiple of what the audit spent on the pair that it found."""
     largest_measurement: int = 100_000
@@ -90,10 +96,16 @@ class Looker:
     points: Points
     build: Builder
     deadline: float | None = None  # monotonic; after it no further pair is audited
+    allowed: int = SHRINK.always  # outputs of both sides that may be drawn in all
     drawn: int = 0
     looks: int = 0
     _alone: set[Hashable] = field(default_factory=set)  # pairs that are audited one release at a time
     _containers: dict[Hashable, set[Container]] = field(default_factory=dict)  # by pair
+
+    @property
+    def left(self) -> int:
+        """Outputs of both sides that may still be drawn."""
+        return max(self.allowed - self.drawn, 0)
 
     @property
     def entropy(self) -> int:
@@ -119,7 +131,13 @@ class Looker:
         """
         self.looks += 1
         campaign = Campaign(
-            self.request.claim, self.points, [pair], samples=max(samples, 2), complete=True, build=self.build
+            self.request.claim,
+            self.points,
+            [pair],
+            samples=max(samples, 2),
+            complete=True,
+            build=self.build,
+            growth=growth_of(self.sampler_for(pair)),
         )
         source = _OnePair(self, log_threshold, base + self.looks)
         for settled in settle_rounds(campaign, source, Budget(samples)):
@@ -212,12 +230,13 @@ def find_witness(looker: Looker, found: Pair, learner: Learner, *, spent: int) -
         attempts = {fingerprint(tuple(found)): found}
         for pair in reversed(smaller):
             attempts.setdefault(fingerprint(tuple(pair)), pair)
-        allowed = max(SHRINK.confirming_factor * spent, SHRINK.fewest)
+        allowed = min(max(SHRINK.confirming_factor * spent, SHRINK.fewest), looker.left)
         confirmed = _confirm(looker, [*reversed(attempts.values())], allowed, request.options.alpha)
         pair, learned = confirmed or (found, learner)
         event = simplest(learned.kept(), learned.views, looker.points, learned.labels)
-        if event is not None:
-            measured = measure(looker, pair, event, min(max(spent // 2, 1000), SHRINK.largest_measurement))
+        trials = min(max(spent // 2, 1000), SHRINK.largest_measurement, looker.left // 2)
+        if event is not None and (trials >= SHRINK.fewest_to_choose_on or confirmed is not None):
+            measured = measure(looker, pair, event, max(trials, SHRINK.fewest_to_choose_on))
             if any(measured.counts):
                 return _as_witness(looker, measured, confirmed is not None, pair is not found), measured.outputs
     except (TimedOut, DPAuditError, OutOfTime):
@@ -237,7 +256,7 @@ def witness_as_found(looker: Looker, found: Pair, learner: Learner) -> tuple[Wit
 def _shrink(looker: Looker, found: Pair, spent: int) -> list[Pair]:
     """Return pairs that seem to violate the claim too, the smallest first."""
     known: dict[Hashable, bool] = {fingerprint(tuple(found)): True}
-    budget = min(max(20 * spent, 40_000), max(2 * spent, 2_000_000))
+    budget = min(max(20 * spent, SHRINK.always), SHRINK.share * looker.allowed)
     hung = False
 
     def violates(pair: Pair) -> bool:
@@ -246,11 +265,11 @@ def _shrink(looker: Looker, found: Pair, spent: int) -> list[Pair]:
         if key not in known:
             left = budget - looker.drawn
             late = looker.deadline is not None and time.monotonic() > looker.deadline
-            if looker.looks >= SHRINK.most_audits or left < SHRINK.fewest or late or hung:
+            if looker.looks >= SHRINK.most_audits or left < min(spent, SHRINK.fewest) or late or hung:
                 return False
             looker.request.emit(Shrinking(looker.looks))
             try:
-                known[key] = look(pair, min(max(2 * spent, SHRINK.fewest), left))
+                known[key] = look(pair, min(max(2 * spent, SHRINK.fewest), int(left)))
             except (DPAuditError, OutOfTime):  # Hypothesis would take it for the failure it is to shrink
                 known[key] = False
             except TimedOut:  # smaller pairs may be as slow
@@ -272,7 +291,7 @@ def _shrink(looker: Looker, found: Pair, spent: int) -> list[Pair]:
         return [] if small is None else [small]
     # Hypothesis divides its looks among everything that could be smaller; leaving out single parts gets as many of its own.
     steps = [small or found]
-    budget = looker.drawn + max(20 * spent, 40_000)
+    budget = looker.drawn + min(max(20 * spent, SHRINK.always), SHRINK.share * looker.left)
     while shorter := next((pair for pair in neighbours.simpler(steps[0]) if violates(pair)), None):
         steps.insert(0, shorter)
     return [steps[0], *([small] if small is not None else [])]
