@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -65,6 +66,8 @@ class ConstantWatch:
     """The most releases that are drawn."""
     at_once: int = 500
     """Releases that are drawn before they are compared."""
+    lasting: int = 20
+    """Other outputs in a row that chance does not explain, after so many equal ones."""
     seconds: float = 1.0
     """The longest time that this may take, and then the clock's next second is waited for."""
 
@@ -89,7 +92,7 @@ class Conclusion:
     messages: list[str]  # more are added while the audit is concluded
     reproducible: bool
     alike: bool  # as far as was seen, all processes drew the same from one seed
-    seconds_each: float  # of one output
+    fastest: float  # seconds of one output in the fastest round
     seconds_of_first_build: float  # of a pair's views, the longest
     hurried: bool  # interrupted while concluding: leave out what is not yet computed
 
@@ -107,7 +110,7 @@ class Conclusion:
         coverage = self._coverage()
         verdict = self._verdict(stopped_by, shown, detectable[HEADLINE], coverage)
         bounded = verdict is Verdict.VIOLATION or not shown.refuted
-        slow = self.seconds_each > SHRINK.slow
+        slow = SHRINK.slow < self.fastest < math.inf
         allowed = self.drawn // 2 if slow else max(self.drawn, SHRINK.always)
         looker = Looker(self.sampler, request, campaign.points, self.build, self._witness_deadline(), allowed)
         witness: Witness | None = None
@@ -235,10 +238,11 @@ class Conclusion:
         return None if event is None else dependence(timeline, event.contains, rng)
 
     def _changes_later(self, accused: Candidate) -> bool:
-        """Return whether a mechanism whose releases were all equal gives another one if it is called often enough, or later.
+        """Return whether a mechanism whose releases were all equal gives other ones from some call on, or later.
 
-        A seed that is the time in seconds gives another one in the next second. With a time limit, a call that is late by
-        chance would look like another output, so nothing is drawn.
+        An output that is rare by chance is followed by the usual one again, so others must come ``WATCHING.lasting`` times in
+        a row. A seed that is the time in seconds gives another output in the next second. With a time limit, a call that is
+        late by chance would look like another output, so nothing is drawn.
         """
         if self.sampler.timeout is not None:
             return False
@@ -249,7 +253,8 @@ class Conclusion:
         def changed(part: int, size: int, deadline: float | None) -> bool:
             seed = seed_child(self.request.entropy, SeedKey.LATER, part)
             drawn = encode(single.draw(accused.pair.data, size, seed, deadline))
-            return bool((record_keys(drawn) != known).any())
+            usual = np.flatnonzero(record_keys(drawn) == known)
+            return bool(np.diff(usual, prepend=-1, append=size).max() > min(WATCHING.lasting, size))
 
         parts = WATCHING.releases // WATCHING.at_once
         with suppress(TimedOut, DPAuditError):
@@ -260,7 +265,7 @@ class Conclusion:
             if limit is None or time.monotonic() + wait < limit:
                 time.sleep(wait)
                 with suppress(OutOfTime):
-                    return changed(parts, 1, limit)
+                    return changed(parts, WATCHING.lasting, limit)
         return False
 
     def _lacks_floats(self) -> bool:

@@ -33,6 +33,7 @@ from dpaudit.engine.sampling.blocks import (
     TaskResult,
     TimedOut,
     check_containers,
+    merge,
 )
 from dpaudit.engine.sampling.executor import LostWorker, TaskRunner
 from dpaudit.engine.sampling.probe import Probe, probe
@@ -62,8 +63,10 @@ class RunLimits:
     """Outputs of each draw of a probe, where calls make several, and of a second one if the first saw too few values."""
     most_probed: int = 4
     """Pairs that are probed at most. On many pairs a mechanism may give the same output whatever it draws."""
+    first_probe_share: float = 0.27
+    """The largest share of the samples that the first probe may take."""
     probe_share: float = 0.05
-    """The largest share of the samples, and of the samples drawn so far, that goes into probes."""
+    """The largest share of the samples, and of the samples drawn so far, that goes into further probes."""
     first_sweep: int = 5_000
     """Many more pairs are looked at once so many samples showed nothing."""
     first_proposals: int = 20_000
@@ -80,6 +83,12 @@ class RunLimits:
     """The pool of pairs is smaller if the budget would give a pair fewer samples than this."""
     per_pair_in_time: int = 40
     """The same where the time, at the rate of the first calls, leaves fewer samples than the budget."""
+    most_compared: int = 4_096
+    """The most single releases of each side that are tested for dependence after a confirmation."""
+    compared_at_once: int = 512
+    """Releases of each side that are drawn for that between two looks at the time."""
+    slow_single: float = 1e-3
+    """Seconds of a single release from which no more than those are drawn."""
     most_confirming: int = 2**62
     """Samples of a confirmation on single releases; it has limits of its own."""
 
@@ -103,6 +112,7 @@ class Run:
         self.budget = Budget(self.options.samples)
         self.sampled: Candidate | None = None
         self.seconds_drawing = 0.0
+        self.fastest = math.inf  # the least time of one output in any round, which waiting for others does not lengthen
         self.seconds_of_first_build = 0.0  # of a pair's views, the longest
         self.messages: list[str] = []
         self.reproducible = False
@@ -161,9 +171,8 @@ class Run:
 
     def _attempt(self) -> StoppedBy:
         try:
-            began = time.monotonic()
             self._probe()
-            self._plan_by_time(began)
+            self._plan_by_time()
             return self._loop()
         except (KeyboardInterrupt, OutOfTime, TimedOut, LostWorker) as cause:
             if self._ends_batching(cause):
@@ -218,7 +227,8 @@ class Run:
         size = LIMITS_OF_RUN.many_probed if self.sampler.batched else LIMITS_OF_RUN.few_probed
         deadline = None if self.options.seconds is None else self.request.started + 0.1 * self.options.seconds
         for candidate in self.phase.campaign.candidates[: LIMITS_OF_RUN.most_probed]:
-            if self.budget.drawn + 4 * size > LIMITS_OF_RUN.probe_share * self.options.samples:
+            share = LIMITS_OF_RUN.first_probe_share if candidate.number == 1 else LIMITS_OF_RUN.probe_share
+            if self.budget.drawn + 4 * size > share * self.options.samples:
                 return
             try:
                 found = self._probed(candidate.pair, size, deadline)
@@ -233,13 +243,12 @@ class Run:
             if found.distinctive:
                 return
 
-    def _plan_by_time(self, began: float) -> None:
+    def _plan_by_time(self) -> None:
         """Leave out pairs for which there is no time, by the rate of the first calls."""
         if self.deadline is None or not self.budget.drawn:
             return
-        now = time.monotonic()
-        rate = self.budget.drawn / max(now - began, 1e-9)
-        affordable = rate * max(self.deadline - now, 0.0) / LIMITS_OF_RUN.per_pair_in_time
+        rate = self.budget.drawn / max(self.seconds_drawing, 1e-9)
+        affordable = rate * max(self.deadline - time.monotonic(), 0.0) / LIMITS_OF_RUN.per_pair_in_time
         if affordable < len(self.phase.campaign.candidates):
             tried = max(1, int(affordable))
             self.phase.campaign.keep(tried)
@@ -257,7 +266,9 @@ class Run:
         self.probe_settled = True
 
     def _probed(self, pair: Pair, size: int, deadline: float | None) -> Probe:
+        began = time.monotonic()
         found = probe(self.sampler, pair, self.entropy, size, deadline)
+        self.seconds_drawing += time.monotonic() - began
         self.budget.drawn += found.drawn
         self.reproducible = found.reproducible
         self.runner.reproducible = found.reproducible and found.distinctive
@@ -307,11 +318,30 @@ class Run:
         for settled in settle_rounds(confirmation, _SingleReleases(self, confirmation), self.confirming):
             if settled.log_wealth >= enough:
                 self.confirmed = True
+                self._lengthen(confirmation)
                 return
         raise NotConfirmed(
             "Outputs that came many to a call refuted the claim, but single releases did not: outputs of one call depend on "
             "each other, or look different because of each other"
         )
+
+    def _lengthen(self, confirmation: Confirmation) -> None:
+        """Draw as many single releases as the violation was found on, for the test of dependence.
+
+        What was learned from larger calls may be a pool of noise that is used in turn, which fewer releases would not show.
+        """
+        source, candidate = _SingleReleases(self, confirmation), confirmation.candidate
+        wanted = min(confirmation.found_on, LIMITS_OF_RUN.most_compared)
+        while candidate.timeline.size < wanted and not candidate.timeline.full:
+            ended = source.draw(candidate, min(wanted - candidate.timeline.size, LIMITS_OF_RUN.compared_at_once))
+            candidate.rounds += 1
+            if ended.cause is not None:
+                return
+            drawn = merge(ended.blocks)
+            source.check(candidate, drawn)
+            self.confirming.drawn += 2 * drawn.size
+            if drawn.seconds[0] > LIMITS_OF_RUN.slow_single * drawn.size:
+                return
 
     def next_size(self, candidate: Candidate, *, leading: bool, left: int) -> int:
         """Return the size of the next round; one that would leave little takes all that is left."""
@@ -367,6 +397,7 @@ class Run:
             candidate.timeline.add(self.sizes, drawn.size, drawn.learn)
         self.phase.replays.compare(candidate.number, drawn.learn[0].first(self._first_block))
         self.seconds_drawing += drawn.seconds[0]
+        self.fastest = min(self.fastest, drawn.seconds[0] / (2 * drawn.size))
         self.phase.watch.see(candidate.number, drawn.learn)
         for (past, ordered), new in zip(candidate.learner.past_counts(), drawn.counts, strict=True):
             if ordered:
@@ -490,7 +521,7 @@ class Run:
             messages=self.messages,
             reproducible=self.reproducible,
             alike=self.runner.alike,
-            seconds_each=self.seconds_drawing / max(self.budget.drawn, 1),
+            fastest=self.fastest,
             seconds_of_first_build=self.seconds_of_first_build,
             hurried=self.hurried,
         ).result(stopped_by)

@@ -63,7 +63,7 @@ class Confirmation:
         # Copies, because the search may go on where it was.
         wealth, learner = copy.deepcopy(found.wealth), copy.deepcopy(found.learner)
         self.candidate = replace(found, wealth=wealth, learner=learner, timeline=Timeline())
-        self._found_on = found.seen
+        self.found_on = found.seen
         self._gained = np.zeros(len(found.wealth.points))
         self._segment = SEGMENTS
         self._version = found.learner.version
@@ -100,10 +100,10 @@ class Confirmation:
 
     def next_size(self) -> int:
         """Return the releases of each side in the next round; 0 if the confirmation is given up."""
-        drawn = self.candidate.seen - self._found_on
-        if drawn >= ROUNDS.most * self._found_on or self.log_wealth() < ROUNDS.hopeless:
+        drawn = self.candidate.seen - self.found_on
+        if drawn >= ROUNDS.most * self.found_on or self.log_wealth() < ROUNDS.hopeless:
             return 0
-        return max(ROUNDS.fewest, math.ceil(ROUNDS.share * self._found_on))
+        return max(ROUNDS.fewest, math.ceil(ROUNDS.share * self.found_on))
 
 
 SEGMENTS = 1_000_000_000  # segments of a confirmation are numbered from here, beyond those of any campaign

@@ -14,6 +14,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
@@ -212,7 +213,10 @@ def _literal(text: str, key: int) -> tuple[str, str, list[float]] | None:
     value = _evaluated(text.removeprefix("array(").removesuffix(")") if text.startswith("array(") else text)
     if value is _NOTHING:
         return None
-    for candidate in (value, np.array(value)):
+    candidates = [value]
+    with suppress(ValueError):  # parts of different lengths make no array
+        candidates.append(np.array(value))
+    for candidate in candidates:
         label, leaves = read(candidate)
         if int(record_keys(encode([candidate]))[0]) == key and all(map(math.isfinite, leaves)):
             return text, plain(label), leaves

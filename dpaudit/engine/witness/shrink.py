@@ -68,8 +68,8 @@ class ShrinkLimits:
     """Samples after the verdict that are always allowed, unless calls are slow."""
     share: float = 0.5
     """Share of the samples after the verdict that each of two ways of shrinking may take."""
-    slow: float = 1e-4
-    """Seconds of one output from which calls are slow; then the witness may take half of what the verdict took."""
+    slow: float = 2e-4
+    """Seconds of one output, in the fastest round, from which calls are slow: a witness then takes half as much as the audit."""
     confirming_factor: int = 6
     """The confirmation may take this multiple of what the audit spent on the pair that it found."""
     largest_measurement: int = 100_000
@@ -78,6 +78,8 @@ class ShrinkLimits:
     """Confidence level of the intervals for the counted frequencies, a probability."""
     fewest_to_choose_on: int = 50
     """Without a violation, an event is chosen only from at least so many outputs of each side."""
+    fewest_of_a_leak: int = 4
+    """With a violation, from at least so many."""
     most_one_by_one: int = 20_000
     """Budget of a short audit that calls a mechanism made for many outputs once for each."""
     most_to_choose_on: int = 8192
@@ -249,7 +251,7 @@ def witness_as_found(looker: Looker, found: Pair, learner: Learner) -> tuple[Wit
 
     Nothing is drawn. None only if too few outputs were kept to choose an event.
     """
-    measured = _counted_on_others(found, learner, looker.points) if learner.keeps else None
+    measured = _counted_on_others(found, learner, looker.points, SHRINK.fewest_of_a_leak) if learner.keeps else None
     return (None, {}) if measured is None else (_as_witness(looker, measured, False, False), measured.outputs)
 
 
@@ -344,15 +346,15 @@ def leading_event(pair: Pair, learner: Learner, points: Points) -> dict[str, Any
 
     It is chosen in the first half of the outputs kept for learning, and counted on others, so nothing more is drawn.
     """
-    measured = _counted_on_others(pair, learner, points)
+    measured = _counted_on_others(pair, learner, points, SHRINK.fewest_to_choose_on)
     return {} if measured is None else measured.outputs
 
 
-def _counted_on_others(pair: Pair, learner: Learner, points: Points) -> Measured | None:
+def _counted_on_others(pair: Pair, learner: Learner, points: Points, fewest: int) -> Measured | None:
     """Choose an event on the first half of the outputs kept for learning, and count it on others; None if they are few."""
     sides = learner.kept()
     half, others = learner.halves()
-    if half.stop < SHRINK.fewest_to_choose_on:
+    if half.stop < fewest:
         return None
     first = slice(min(half.stop, SHRINK.most_to_choose_on))
     event = simplest((sides[0].rows(first), sides[1].rows(first)), learner.views, points, learner.labels)
