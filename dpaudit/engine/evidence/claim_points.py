@@ -13,6 +13,8 @@ from dpaudit.engine.evidence.e_process import Points
 
 GAUSSIAN_SPREAD = (-0.5, 0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0)
 """A Gaussian claim is bet against at the epsilons mu (mu / 2 + x) for these x, in standard deviations of the loss."""
+CURVE_POINTS = 32
+"""Points that describe a whole curve (see :func:`curve_points`)."""
 LARGEST_EPSILON = 60.0
 """The largest lower bound of epsilon that is reported. More evidence would take more outputs than can be drawn."""
 
@@ -37,6 +39,19 @@ def points_of(claim: Claim) -> Points:
         case _:
             mu = max(claim.parameter, 1e-6)
     epsilon = np.unique(np.maximum(mu * (mu / 2.0 + np.array(GAUSSIAN_SPREAD)), 0.0))
+    return Points(epsilon, claim.delta(epsilon))
+
+
+def curve_points(claim: Claim) -> Points:
+    """Return points that describe the whole curve of a claim, for tests that use all of them at once.
+
+    With many canaries those count whose delta is far below one over their number, so the points reach further than those of
+    :func:`points_of`.
+    """
+    points = points_of(claim)
+    if len(points) == 1:
+        return points
+    epsilon = np.linspace(0.0, 3.0 * float(points.epsilon.max()), CURVE_POINTS)
     return Points(epsilon, claim.delta(epsilon))
 
 
