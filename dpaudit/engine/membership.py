@@ -66,7 +66,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit._util.deprecation import checked_keywords
 from dpaudit._util.validation import check_choice, check_count, check_open_unit, shorten
-from dpaudit.claims import ApproxDP, Claim, PureDP, Verdict, claim_delta, claimed_epsilon
+from dpaudit.claims import ApproxDP, Claim, MetricDP, PureDP, Verdict, claim_delta, claimed_epsilon
 from dpaudit.engine.encoding.batch import encode
 from dpaudit.engine.evidence.claim_points import LARGEST_EPSILON, curve_points, points_of
 from dpaudit.engine.evidence.e_process import Floats
@@ -83,7 +83,7 @@ from dpaudit.engine.views.view import Block
 from dpaudit.errors import InvalidArgument
 from dpaudit.neighbours import Pair, fixed
 from dpaudit.result.model import Result, StoppedBy
-from dpaudit.result.text import parameter_words
+from dpaudit.result.text import claim_text, parameter_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +147,7 @@ def audit_scores(
     >>> result.verdict
     <Verdict.VIOLATION: 'VIOLATION'>
     """
+    _check_not_metric(claim)
     sides = [_scores("scores_in", scores_in), _scores("scores_out", scores_out)]
     size = sides[0].size
     if sides[1].size != size:
@@ -249,7 +250,7 @@ class OneRunBound:
             else f"{parameter_words(self.claim)} >= {self.parameter_lower:.4g}, "
         )
         return (
-            f"{self.verdict}  one run: claimed {self.claim!r}, shown {own}epsilon >= {self.epsilon_lower:.4g}{at} "
+            f"{self.verdict}  one run: claimed {claim_text(self.claim)}, shown {own}epsilon >= {self.epsilon_lower:.4g}{at} "
             f"({self.correct} of {self.guesses} guesses right, {self.canaries} canaries, alpha {self.alpha:g})"
         )
 
@@ -303,6 +304,7 @@ def one_run_bound(
     """
     if isinstance(claim, type) or not isinstance(claim, Claim):
         raise InvalidArgument(f"claim={shorten(claim)} must be a claim such as dpaudit.PureDP(1.0).")
+    _check_not_metric(claim)
     check_open_unit(alpha=alpha)
     check_choice(ONE_RUN_METHODS, method=method)
     values = _scores("scores", scores)
@@ -436,6 +438,13 @@ def _guess_numbers(guesses: int | Sequence[int] | None, canaries: int) -> list[i
     if max(numbers) > canaries:
         raise InvalidArgument(f"guesses={guesses!r} must not exceed the number of canaries, {canaries}.")
     return numbers
+
+
+def _check_not_metric(claim: Claim) -> None:
+    if isinstance(claim, MetricDP):
+        raise InvalidArgument(
+            f"claim={claim!r} depends on the distance of two data sets, which scores do not have; use PureDP(epsilon * distance)."
+        )
 
 
 def _scores(name: str, scores: ArrayLike) -> Floats:
