@@ -101,8 +101,8 @@ def profile(
     )
     if not account.supports(event):
         raise InvalidArgument(
-            f"event={shorten(event)} is not supported by PLDAccountant under {relation!r}; give the points of its profile yourself, "
-            "with dpaudit.ProfileDP."
+            f"event={shorten(event)} is not supported by PLDAccountant under {relation!r}; give the points of its profile "
+            "yourself, with dpaudit.ProfileDP."
         )
     account.compose(event)
     return ProfileDP.of(account.get_delta, epsilons=epsilons, relation=relation)
