@@ -10,11 +10,15 @@ from dpaudit import symbolic as symbolic
 from dpaudit import training as training
 from dpaudit.accountant.check import check_accountant as check_accountant
 from dpaudit.claims import ApproxDP as ApproxDP
+from dpaudit.claims import BoundedRange as BoundedRange
 from dpaudit.claims import Claim as Claim
 from dpaudit.claims import GaussianDP as GaussianDP
+from dpaudit.claims import MetricDP as MetricDP
+from dpaudit.claims import ProfileDP as ProfileDP
 from dpaudit.claims import PureDP as PureDP
 from dpaudit.claims import Relation as Relation
 from dpaudit.claims import RenyiDP as RenyiDP
+from dpaudit.claims import TradeOffDP as TradeOffDP
 from dpaudit.claims import Verdict as Verdict
 from dpaudit.claims import ZeroConcentratedDP as ZeroConcentratedDP
 from dpaudit.diagnosis.staged import Diagnosis as Diagnosis

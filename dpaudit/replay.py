@@ -10,7 +10,18 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.claims import ApproxDP, GaussianDP, PureDP, Relation, RenyiDP, ZeroConcentratedDP
+from dpaudit.claims import (
+    ApproxDP,
+    BoundedRange,
+    GaussianDP,
+    MetricDP,
+    ProfileDP,
+    PureDP,
+    Relation,
+    RenyiDP,
+    TradeOffDP,
+    ZeroConcentratedDP,
+)
 from dpaudit.engine.encoding.batch import code, number, numbers, record, structure
 from dpaudit.engine.sampling.blocks import Sampler
 from dpaudit.engine.timing.clock import microseconds
@@ -20,10 +31,14 @@ from dpaudit.mechanism.conversations import interactive
 
 __all__ = [
     "ApproxDP",
+    "BoundedRange",
     "GaussianDP",
+    "MetricDP",
+    "ProfileDP",
     "PureDP",
     "Relation",
     "RenyiDP",
+    "TradeOffDP",
     "ZeroConcentratedDP",
     "batched",
     "code",

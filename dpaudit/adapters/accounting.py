@@ -10,18 +10,18 @@ C, replacing one by at most 2 C. Simple events therefore have claims in closed f
 - randomised response over k buckets, under substitution: ``PureDP(log(1 + k (1 - p) / p))``
 - (0, rho)-zCDP: ``ZeroConcentratedDP(rho)``
 
-and all others an epsilon at a delta, computed by an accountant.
+and all others an epsilon at a delta, or a whole profile, computed by an accountant.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from dpaudit._util.validation import check_choice, check_open_unit, shorten
 from dpaudit.adapters._loading import load, quiet
-from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, Relation, ZeroConcentratedDP
+from dpaudit.claims import ApproxDP, Claim, GaussianDP, ProfileDP, PureDP, Relation, ZeroConcentratedDP
 from dpaudit.errors import InvalidArgument
 
 RELATIONS = {
@@ -78,6 +78,34 @@ def claim(
     if not math.isfinite(epsilon):
         raise InvalidArgument(f"event={shorten(event)} promises nothing at delta={delta!r}: epsilon is infinite.")
     return ApproxDP(max(epsilon, 0.0), delta, relation)
+
+
+def profile(
+    event: Any, relation: Relation = Relation.ADD_REMOVE, *, epsilons: Iterable[float] | None = None
+) -> ProfileDP:
+    """Return the whole privacy profile of an event, as a claim, by privacy loss distributions, whose rounding is pessimistic.
+
+    Parameters
+    ----------
+    event
+        A ``DpEvent``, composed or simple.
+    relation
+        ``ADD_REMOVE``, ``SUBSTITUTE`` or ``ZERO_OUT``.
+    epsilons
+        Where to read the profile, as for :meth:`dpaudit.ProfileDP.of`.
+    """
+    check_choice(tuple(RELATIONS), relation=relation)
+    library = load("dp_accounting", extra="accounting")
+    account = load("dp_accounting.pld", extra="accounting").PLDAccountant(
+        neighboring_relation=library.NeighboringRelation[RELATIONS[relation]]
+    )
+    if not account.supports(event):
+        raise InvalidArgument(
+            f"event={shorten(event)} is not supported by PLDAccountant under {relation!r}; give the points of its profile "
+            "yourself, with dpaudit.ProfileDP."
+        )
+    account.compose(event)
+    return ProfileDP.of(account.get_delta, epsilons=epsilons, relation=relation)
 
 
 def accountant(make: Callable[[], Any]) -> Callable[[Any, float], float]:

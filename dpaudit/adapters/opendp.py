@@ -10,13 +10,13 @@ OpenDP draws from the operating system: audits stay valid, but cannot be replaye
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from dpaudit._util.validation import shorten
 from dpaudit.adapters._loading import load, native
-from dpaudit.claims import ApproxDP, Claim, PureDP, Relation, RenyiDP, ZeroConcentratedDP
+from dpaudit.claims import ApproxDP, Claim, ProfileDP, PureDP, Relation, RenyiDP, ZeroConcentratedDP
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import Plain
 
@@ -120,6 +120,32 @@ def claim(
         f"output_measure={measure!r} has no claim here; convert the measurement with dp.c.make_zCDP_to_approxDP and "
         "dp.c.make_fix_delta, or state the claim yourself."
     )
+
+
+def profile(
+    measurement: Any,
+    relation: Relation,
+    *,
+    distance: float | None = None,
+    epsilons: Iterable[float] | None = None,
+) -> ProfileDP:
+    """Return the whole privacy profile that a measurement states, as a claim.
+
+    Parameters
+    ----------
+    measurement, relation, distance
+        As for :func:`claim`; its output measure is ``SmoothedMaxDivergence``, as ``dp.c.make_zCDP_to_approxDP`` makes it.
+    epsilons
+        Where to read the profile, as for :meth:`dpaudit.ProfileDP.of`.
+    """
+    measure = str(measurement.output_measure)
+    promised = measurement.map(_distance(measurement, relation, distance))
+    if not callable(getattr(promised, "delta", None)):
+        raise InvalidArgument(
+            f"output_measure={measure!r} states no privacy profile; convert the measurement with dp.c.make_zCDP_to_approxDP, or "
+            "use dpaudit.adapters.opendp.claim."
+        )
+    return ProfileDP.of(promised, epsilons=epsilons, relation=relation)
 
 
 def _head(measure_or_metric: Any) -> str:

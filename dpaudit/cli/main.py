@@ -193,8 +193,16 @@ def _one_function(parser: argparse.ArgumentParser, *, required: bool = True) -> 
         metavar="TARGET",
         help="function or mechanism: file.py:name or pkg.mod:name",
     )
-    parser.add_argument("--epsilon", type=float, required=True, help="claimed epsilon")
-    parser.add_argument("--delta", type=float, default=0.0, help="claimed delta (default 0)")
+    claim = parser.add_argument_group("claim", "what is claimed; one of these")
+    claim.add_argument("--epsilon", type=float, help="epsilon of pure DP, or of approximate DP with --delta")
+    claim.add_argument("--delta", type=float, default=0.0, help="claimed delta (default 0)")
+    claim.add_argument("--mu", type=float, help="mu of Gaussian DP")
+    claim.add_argument("--rho", type=float, help="rho of zero-concentrated DP")
+    claim.add_argument("--renyi", metavar="ORDER:EPSILON", help="Renyi DP of one order, e.g. 8:0.5")
+    claim.add_argument(
+        "--curve", metavar="POINTS", help="a privacy profile by points EPSILON:DELTA, e.g. 0:0.38,1:0.13,3:1e-3"
+    )
+    claim.add_argument("--bounded-range", type=float, metavar="EPSILON", help="epsilon of bounded range")
     parser.add_argument("--rows", required=True, metavar="ROWS", help="what a row is, e.g. 'integers(0, 10)'")
     parser.add_argument("--relation", choices=("add-remove", "substitute"), required=True, help="who are neighbours")
     parser.add_argument("--min-size", type=int, default=None, metavar="N", help="fewest rows")

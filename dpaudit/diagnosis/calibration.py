@@ -28,7 +28,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any
 
 from dpaudit import exact
-from dpaudit.claims import Claim, PureDP, Verdict
+from dpaudit.claims import BoundedRange, Claim, MetricDP, PureDP, Verdict
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.errors import DPAuditError
 from dpaudit.sensitivity import Norm
@@ -152,6 +152,10 @@ def _shortfall(noise: Any, change: Sequence[float], claim: Claim, tolerance: flo
     if epsilon is not None and _implied(epsilon / (1.0 + tolerance), claim):
         return ""
     moved = f"moved by {_shown(change)}, {noise!r} has"
+    if isinstance(claim, MetricDP):
+        return None  # the change of an answer does not say how far the data sets are apart
+    if isinstance(claim, BoundedRange):
+        return _range_shortfall(noise, change, claim, tolerance, moved)
     if isinstance(claim, PureDP):
         return None if epsilon is None else f"{moved} epsilon {epsilon:.6g}, and the claim is {claim!r}"
     try:
@@ -162,6 +166,17 @@ def _shortfall(noise: Any, change: Sequence[float], claim: Claim, tolerance: flo
     except DPAuditError:
         return None
     return ""
+
+
+def _range_shortfall(
+    noise: Any, change: Sequence[float], claim: BoundedRange, tolerance: float, moved: str
+) -> str | None:
+    try:
+        length = exact.log_ratio_range(*_laws(noise, change))
+    except DPAuditError:
+        return None
+    kept = length <= claim.epsilon * (1.0 + tolerance)
+    return "" if kept else f"{moved} log-ratios over a range of {length:.6g}, and the claim is {claim!r}"
 
 
 def _epsilon(noise: Any, change: Sequence[float]) -> float | None:

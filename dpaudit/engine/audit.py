@@ -61,7 +61,8 @@ def audit(
         An object with ``sample(data, size, rng)``, any function ``f(data)``, a name ``"package.module:factory"``, or what
         ``dpaudit.batched``, ``per_release`` and ``fresh`` make.
     claim
-        ``PureDP``, ``ApproxDP``, ``GaussianDP``, ``ZeroConcentratedDP`` or ``RenyiDP``.
+        ``PureDP``, ``ApproxDP``, ``GaussianDP``, ``ZeroConcentratedDP`` or ``RenyiDP``; a curve, ``ProfileDP`` or ``TradeOffDP``;
+        ``BoundedRange``; or ``MetricDP``, by which every pair has its own epsilon.
     neighbours
         Where to look: made by ``dpaudit.neighbours``, or a list of pairs ``(data, neighbour)``.
     name

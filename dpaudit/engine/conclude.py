@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.claims import Verdict
+from dpaudit.claims import MetricDP, Verdict
 from dpaudit.engine.encoding.batch import encode, record_keys
 from dpaudit.engine.events import ViolationFound
 from dpaudit.engine.evidence.claim_points import points_of
@@ -142,14 +142,19 @@ class Conclusion:
 
     def _detectable(self) -> dict[float, float]:
         most = max(self.phase.campaign.candidates, key=lambda candidate: candidate.seen)
-        return detectable_epsilon(
-            self.request.claim,
+        # Against metric privacy: what is detectable on this pair, per unit of distance.
+        metric = isinstance(self.request.claim, MetricDP) and 0.0 < most.distance < math.inf
+        unit = most.distance if metric else 1.0
+        claim = self.request.claim
+        detectable = detectable_epsilon(
+            claim.at(claim.parameter * unit) if metric else claim,
             per_side=most.seen,
             log_threshold=self.phase.log_threshold,
             log_share=self.phase.campaign.log_stake(most),
             samples=self.request.options.samples,
             cost=search_cost(most.learner),
         )
+        return {mass: epsilon / unit for mass, epsilon in detectable.items()}
 
     def _add_message(self, message: str) -> None:
         """Add a message once: an interrupt may lead to a second conclusion."""
@@ -183,6 +188,12 @@ class Conclusion:
                     "Every release on the same data gave the same output: the mechanism is deterministic, sets a fixed seed in "
                     "every call (np.random.seed, default_rng(0)), or remembers its first answer. If it keeps state by design, "
                     "audit dpaudit.fresh(make), which makes a new one each time."
+                )
+            if isinstance(self.request.claim, MetricDP):
+                self._add_message(
+                    f"The pair on which the claim is refuted is {accused.distance:.4g} apart, so the claim allows it a "
+                    f"log-ratio of {self.request.claim.epsilon * accused.distance:.4g}. A smaller pair that is shown has a "
+                    "distance of its own."
                 )
             if self.request.options.channel is Channel.REPRESENTATION:
                 self._add_message(NO_FLOATS if self._lacks_floats() else MEANING)
@@ -234,7 +245,7 @@ class Conclusion:
         # an event of theirs is more frequent among early releases, although releases are independent.
         of_d, of_neighbour = (side.rows(rng.permutation(len(side))) for side in timeline.sides())
         views = [view for view, _ in self.build((of_d, of_neighbour))]
-        event = simplest((of_d, of_neighbour), views, self.phase.campaign.points, learner.labels)
+        event = simplest((of_d, of_neighbour), views, accused.wealth.points, learner.labels)
         return None if event is None else dependence(timeline, event.contains, rng)
 
     def _changes_later(self, accused: Candidate) -> bool:
@@ -303,7 +314,7 @@ class Conclusion:
         # Against the claim itself no event of a mechanism that keeps it stands out, and the choice would be noise.
         shown = [value for value in (self.request.claim.parameter, self.phase.best_lower) if value > 0.0]
         half = points_of(self.request.claim.at(min(shown) / 2.0)) if shown else self.phase.campaign.points
-        return leading_event(most.pair, most.learner, half) if most.learner.keeps else {}
+        return leading_event(most.pair, most.learner, half.stretched(most.distance)) if most.learner.keeps else {}
 
     def _witness_deadline(self) -> float | None:
         """Return the end of the time for the witness: a tenth of `seconds`, even where the violation came late."""

@@ -44,7 +44,9 @@ For delta = 0 this is the binomial tail of the paper; for delta > 0 its bound is
 
 One statistic, one tail. (*) bounds the same number P(N >= v) for every (epsilon, delta) that the mechanism keeps, so the
 smallest of these bounds is a bound too: looking along a whole privacy profile, or for the largest epsilon refuted, needs
-no correction. Several numbers of guesses are several statistics, and share alpha equally.
+no correction. Nor does a second bound of the same number: ``evidence.one_run_tail`` uses all points of the profile together
+(Mahloujifar, Melis and Chaudhuri 2025), and the smaller of both is valid at one alpha. Several numbers of guesses are several
+statistics, and share alpha equally.
 
 Equal scores. Which of them are guessed must not depend on the coins, nor on the order in which canaries are listed, which
 may (first those that were out, then those that were in). A fair draw among them would do; what is counted is the smallest
@@ -63,11 +65,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpaudit._util.deprecation import checked_keywords
-from dpaudit._util.validation import check_count, check_open_unit, shorten
-from dpaudit.claims import ApproxDP, Claim, PureDP, Verdict, claim_delta, claimed_epsilon
+from dpaudit._util.validation import check_choice, check_count, check_open_unit, shorten
+from dpaudit.claims import ApproxDP, Claim, MetricDP, PureDP, Verdict, claim_delta, claimed_epsilon
 from dpaudit.engine.encoding.batch import encode
-from dpaudit.engine.evidence.claim_points import LARGEST_EPSILON, points_of
-from dpaudit.engine.evidence.e_process import Floats, Points
+from dpaudit.engine.evidence.claim_points import LARGEST_EPSILON, curve_points, points_of
+from dpaudit.engine.evidence.e_process import Floats
+from dpaudit.engine.evidence.one_run_tail import largest_refuted_curve, one_run_tail
 from dpaudit.engine.options import Options
 from dpaudit.engine.request import Findings, Request
 from dpaudit.engine.sampling.blocks import BlockPair, TaskResult
@@ -80,7 +83,7 @@ from dpaudit.engine.views.view import Block
 from dpaudit.errors import InvalidArgument
 from dpaudit.neighbours import Pair, fixed
 from dpaudit.result.model import Result, StoppedBy
-from dpaudit.result.text import parameter_words
+from dpaudit.result.text import claim_text, parameter_words
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +96,14 @@ class ScoreLimits:
     """An audit needs so many scores of each kind."""
     fewest_guesses: int = 8
     """The smallest number of guesses that is tried."""
-    profile_points: int = 32
-    """Points of a claim's profile against which one run is tested."""
     rounding: float = 1e-9
     """Relative error that is added to p-values, more than their computation can have."""
+    most_guesses_of_a_curve: int = 20_000
+    """With more guesses the bound by a whole curve, which takes a step for each of them, is left out."""
 
 
 SCORES = ScoreLimits()
+ONE_RUN_METHODS = ("points", "both")
 
 
 @checked_keywords(power="detect_factor")
@@ -143,6 +147,7 @@ def audit_scores(
     >>> result.verdict
     <Verdict.VIOLATION: 'VIOLATION'>
     """
+    _check_not_metric(claim)
     sides = [_scores("scores_in", scores_in), _scores("scores_out", scores_out)]
     size = sides[0].size
     if sides[1].size != size:
@@ -245,7 +250,7 @@ class OneRunBound:
             else f"{parameter_words(self.claim)} >= {self.parameter_lower:.4g}, "
         )
         return (
-            f"{self.verdict}  one run: claimed {self.claim!r}, shown {own}epsilon >= {self.epsilon_lower:.4g}{at} "
+            f"{self.verdict}  one run: claimed {claim_text(self.claim)}, shown {own}epsilon >= {self.epsilon_lower:.4g}{at} "
             f"({self.correct} of {self.guesses} guesses right, {self.canaries} canaries, alpha {self.alpha:g})"
         )
 
@@ -257,6 +262,7 @@ def one_run_bound(
     *,
     alpha: float = 0.05,
     guesses: int | Sequence[int] | None = None,
+    method: str = "points",
 ) -> OneRunBound:
     """Lower-bound epsilon from one run with many canaries, each in the data by its own fair coin.
 
@@ -277,6 +283,10 @@ def one_run_bound(
         How many canaries to guess: half of them the highest scores, guessed to be in, half the lowest, guessed to be out.
         Fixed without looking at ``members``. Several numbers share alpha; None tries all canaries, half of them, a
         quarter, and so on.
+    method
+        ``"points"`` tests the points of the claim's curve one by one (Steinke, Nasr and Jagielski 2023, with the exact bound).
+        ``"both"`` adds the bound that uses the whole curve at once (Mahloujifar, Melis and Chaudhuri 2025), at no cost in
+        alpha: it shows more for Gaussian DP, for curves, and for moment claims. The same for pure and approximate DP.
 
     Returns
     -------
@@ -294,7 +304,9 @@ def one_run_bound(
     """
     if isinstance(claim, type) or not isinstance(claim, Claim):
         raise InvalidArgument(f"claim={shorten(claim)} must be a claim such as dpaudit.PureDP(1.0).")
+    _check_not_metric(claim)
     check_open_unit(alpha=alpha)
+    check_choice(ONE_RUN_METHODS, method=method)
     values = _scores("scores", scores)
     inside = _members(members, values.size)
     numbers = _guess_numbers(guesses, values.size)
@@ -309,10 +321,21 @@ def one_run_bound(
         ]
 
     def against(other: Claim) -> list[float]:
-        points = _profile(other)
+        points = curve_points(other)
         return p_values(points.epsilon, points.delta)
 
+    # Many guesses take long: whether the curve is used depends on their number alone.
+    curved = [
+        (r, v)
+        for r, v in tests
+        if method == "both" and claimed_epsilon(claim) is None and r <= SCORES.most_guesses_of_a_curve
+    ]
     at_claim = against(claim)
+    for r, v in curved:
+        place = tests.index((r, v))
+        by_curve = len(tests) * one_run_tail(values.size, r, v, claim) * (1.0 + SCORES.rounding)
+        at_claim[place] = min(at_claim[place], by_curve)
+    refuted = min(at_claim) <= alpha
     best = int(np.argmin(at_claim))
     delta = claim_delta(claim)
     epsilon_lower = _largest_refuted(lambda e: min(p_values(np.array([e]), np.array([delta]))), alpha, LARGEST_EPSILON)
@@ -322,10 +345,15 @@ def one_run_bound(
         if named
         else _largest_refuted(lambda value: min(against(claim.at(value))), alpha, 100.0 * claim.parameter)
     )
+    share, largest = alpha / len(tests), 100.0 * claim.parameter
+    by_curves = [largest_refuted_curve(values.size, r, v, claim, tail=share, largest=largest) for r, v in curved]
+    if curved and refuted:
+        by_curves.append(claim.parameter)  # the searches may have ended just below it
+    parameter_lower = max([parameter_lower, *by_curves])
     p_value = at_claim[best]
     return OneRunBound(
         claim=claim,
-        verdict=Verdict.VIOLATION if p_value <= alpha else Verdict.INCONCLUSIVE,
+        verdict=Verdict.VIOLATION if refuted else Verdict.INCONCLUSIVE,
         epsilon_lower=epsilon_lower,
         delta=delta,
         parameter_lower=parameter_lower,
@@ -358,15 +386,6 @@ def one_run_p_value(canaries: int, guesses: int, correct: int, epsilon: float, d
         w = np.arange(correct, 0.0, -1.0)
         ratio = tail * float(np.cumprod(against * w / (guesses + 1.0 - w)).sum())
     return min(1.0, (tail + canaries * delta / correct * ratio) * (1.0 + SCORES.rounding))
-
-
-def _profile(claim: Claim) -> Points:
-    """Points of the claim's profile; with many canaries those count whose delta is far below 1 / m."""
-    points = points_of(claim)
-    if len(points) == 1:
-        return points
-    epsilon = np.linspace(0.0, 3.0 * float(points.epsilon.max()), SCORES.profile_points)
-    return Points(epsilon, claim.delta(epsilon))
 
 
 def _largest_refuted(p_value: Any, alpha: float, largest: float) -> float:
@@ -419,6 +438,13 @@ def _guess_numbers(guesses: int | Sequence[int] | None, canaries: int) -> list[i
     if max(numbers) > canaries:
         raise InvalidArgument(f"guesses={guesses!r} must not exceed the number of canaries, {canaries}.")
     return numbers
+
+
+def _check_not_metric(claim: Claim) -> None:
+    if isinstance(claim, MetricDP):
+        raise InvalidArgument(
+            f"claim={claim!r} depends on the distance of two data sets, which scores do not have; use PureDP(epsilon * distance)."
+        )
 
 
 def _scores(name: str, scores: ArrayLike) -> Floats:

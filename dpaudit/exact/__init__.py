@@ -3,7 +3,7 @@
 Laws of one output: ``Discrete`` (any outcomes), ``DiscreteLaplace`` (a grid), the densities ``Laplace``, ``Gaussian``,
 ``Exponential``, ``LaplaceGaussian``, ``PiecewiseConstant``, ``PiecewiseExponential`` and ``Density`` (any other). From
 them ``Mixture``, ``WithAtoms``, ``Truncated``, ``Clipped``, ``Rounded`` and ``Product`` make others. Distances between
-two laws: ``epsilon``, ``delta``, ``profile``, ``renyi``, ``total_variation``.
+two laws: ``epsilon``, ``delta``, ``profile``, ``renyi``, ``total_variation``, ``log_ratio_range``.
 
 >>> from dpaudit import exact
 >>> exact.epsilon(exact.Laplace(0.0, 1.0), exact.Laplace(1.0, 1.0))
@@ -15,7 +15,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from dpaudit.exact.divergences.divergence import delta, epsilon, profile, renyi, total_variation
+from dpaudit.exact.divergences.divergence import delta, epsilon, log_ratio_range, profile, renyi, total_variation
 from dpaudit.exact.form import Continuous, Form, Lattice, Tail
 from dpaudit.exact.law import HasLaw, Law
 from dpaudit.exact.laws.continuous import Exponential, Gaussian, Laplace, LaplaceGaussian
@@ -66,6 +66,7 @@ __all__ = [
     "epsilon",
     "finite_quantile_law",
     "histogram_index_law_iid",
+    "log_ratio_range",
     "mean_law",
     "profile",
     "quantile_law",

@@ -12,7 +12,19 @@ import numpy as np
 
 from dpaudit._util.validation import check_count, check_open_unit, shorten
 from dpaudit._util.values import source
-from dpaudit.claims import ApproxDP, Claim, PureDP, RenyiDP, Verdict, ZeroConcentratedDP
+from dpaudit.claims import (
+    ApproxDP,
+    BoundedRange,
+    Claim,
+    MetricDP,
+    ProfileDP,
+    PureDP,
+    RenyiDP,
+    TradeOffDP,
+    Verdict,
+    ZeroConcentratedDP,
+    distance_between,
+)
 from dpaudit.errors import InvalidArgument, LawError, MechanismError
 from dpaudit.exact.divergences import divergence
 from dpaudit.exact.law import HasLaw, Law, checked_law
@@ -98,7 +110,8 @@ def verify(
 
     For each pair the two laws are compared in both orders, over the reals, without sampling: pure DP by epsilon,
     approximate DP by delta at the claimed epsilon, Renyi DP by the Renyi divergence of its order, zCDP by the largest
-    Renyi divergence per order over a grid of orders, and every other claim by its profile on a grid of epsilons. A
+    Renyi divergence per order over a grid of orders, bounded range by the range of the log-ratio, metric privacy by epsilon
+    per distance, curves at the points that define them, and every other claim by its profile on a grid of epsilons. A
     violation is therefore certain up to rounding; finding none says nothing about pairs that were not tried.
 
     Parameters
@@ -168,7 +181,11 @@ def verify(
         nonlocal largest_epsilon
         pure, value = compare(pair)
         largest_epsilon = max(largest_epsilon, pure)
-        return value
+        return per_distance(value, pair)
+
+    def per_distance(value: float, pair: Pair) -> float:
+        distance = distance_between(claim, pair.data, pair.neighbour)
+        return value / distance if distance > 0.0 else (math.inf if value > 0.0 else 0.0)
 
     search = maximise(
         known_neighbours, score, exceeds=lambda value: value > measure.limit, examples=examples, seed=seed
@@ -179,13 +196,13 @@ def verify(
             f"{shorten(mechanism)}.law is not deterministic: the {measure.quantity} was {search.largest!r} and then "
             f"{again!r} on the same pair. A law is a function of the data alone.\n{_shown(search.worst)}"
         )
-    if measure.at_epsilon is None and not isinstance(claim, RenyiDP | ZeroConcentratedDP):
+    if measure.at_epsilon is None and not isinstance(claim, RenyiDP | ZeroConcentratedDP | BoundedRange | MetricDP):
         # A profile was compared as a whole; report it where it is exceeded most.
         level = _worst_level(claim, tolerance, *_laws(mechanism, search.witness or search.worst))
         measure = _delta_measure(level, claim.delta(level), tolerance)
 
     def value_on(pair: Pair) -> float:
-        return measure.value(*_laws(mechanism, pair))
+        return per_distance(measure.value(*_laws(mechanism, pair)), pair)
 
     at_epsilon = measure.at_epsilon
     return Verification(
@@ -215,6 +232,22 @@ def _measure(claim: Claim, tolerance: float) -> _Measure:
         case PureDP(epsilon=allowed):
             return _Measure(
                 "epsilon", allowed, allowed * slack, divergence.epsilon, "dpaudit.exact.epsilon({})", at_epsilon=allowed
+            )
+        case MetricDP(epsilon=allowed):
+            return _Measure(
+                "epsilon per distance",
+                allowed,
+                allowed * slack,
+                divergence.epsilon,
+                "dpaudit.exact.epsilon({}) / distance",
+            )
+        case BoundedRange(epsilon=allowed):
+            return _Measure(
+                "range of the log-ratio",
+                allowed,
+                allowed * slack,
+                divergence.log_ratio_range,
+                "dpaudit.exact.log_ratio_range({})",
             )
         case ApproxDP():
             return _delta_measure(claim.epsilon, claim.delta_claimed, tolerance)
@@ -275,7 +308,9 @@ def _renyi(P: Law, Q: Law, order: float) -> float:
 
 
 def _profile_grid(claim: Claim) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-    """Epsilons from 0 to where the claim allows next to nothing, denser near 0."""
+    """Epsilons at which a curve is defined, or from 0 to where the claim allows next to nothing, denser near 0."""
+    if isinstance(claim, ProfileDP | TradeOffDP):
+        return claim.levels
     top = 1.0
     while claim.delta(top) > _SMALLEST_DELTA and top < 1e6:
         top *= 2.0

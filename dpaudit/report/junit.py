@@ -14,8 +14,8 @@ from dpaudit.claims import Verdict
 from dpaudit.report.document import AccuracyEntry, Document, Entry, Failure
 from dpaudit.report.escape import clean
 from dpaudit.report.words import needs_attention, outcome
+from dpaudit.result.text import claim_text, shown
 from dpaudit.result.text import render as story
-from dpaudit.result.text import shown
 from dpaudit.utility.result import headline as accuracy_headline
 
 
@@ -69,7 +69,7 @@ def _case(entry: Entry) -> Element:
     if needs_attention(entry):
         failed = not entry.met
         kind = str(result.verdict) if entry.expect is None else "UNMET_EXPECTATION"
-        message = f"{result.verdict}: claimed {result.claim!r}, shown {shown(result)}"
+        message = f"{result.verdict}: claimed {claim_text(result.claim)}, shown {shown(result)}"
         if entry.expect is not None:
             message += f" ({outcome(entry)})"
         SubElement(case, "failure" if failed else "error", {"type": kind, "message": message}).text = _text(entry)

@@ -42,10 +42,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit._util.terminal.escape import one_line
-from dpaudit.claims import PureDP, Verdict, claimed_epsilon
+from dpaudit.claims import MetricDP, ProfileDP, PureDP, TradeOffDP, Verdict, claimed_epsilon
 from dpaudit.errors import MissingDependency
 from dpaudit.report.svg import COLOURS, LABELLED, WIDE, draw_svg
 from dpaudit.result.model import Frequency, Result
+from dpaudit.result.text import parameter_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -270,11 +271,17 @@ def profile(result: Result, prefix: str = "") -> Picture | None:
     refuted = None
     if claimed_epsilon(result.claim) is None and 0.0 < result.parameter_lower < math.inf:
         refuted = result.claim.at(result.parameter_lower).delta(grid)
-    logarithmic = not isinstance(result.claim, PureDP)
+    logarithmic = not isinstance(result.claim, PureDP | MetricDP)
     floor = max(min(result.delta, 1e-3) / 10.0, SMALLEST_DELTA) if logarithmic else 0.0
+
+    defining = _defining_points(result, widest, floor)
 
     def draw(axes: Axes) -> None:
         axes.plot(grid, np.maximum(claimed, floor / 10.0), color=COLOURS["ink"], label="claimed")
+        if defining is not None:
+            axes.plot(
+                *defining, marker="s", markersize=3, linestyle="none", color=COLOURS["ink"], label="points of the claim"
+            )  # fmt: skip
         if counted is not None and counted(0.0 * grid)[0] > floor:
             fine = np.linspace(0.0, widest, 8 * PROFILE_POINTS)  # it falls off a cliff on a logarithmic axis
             axes.plot(
@@ -285,7 +292,7 @@ def profile(result: Result, prefix: str = "") -> Picture | None:
                 grid, claimed, np.maximum(counted(grid), claimed), color=COLOURS["alarm"], alpha=0.15, linewidth=0.0
             )
         if refuted is not None:
-            name = result.claim.parameter_name
+            name = parameter_words(result.claim)
             axes.plot(
                 grid, np.maximum(refuted, floor / 10.0), color=COLOURS["muted"], linestyle=":",
                 label=f"{name} = {result.parameter_lower:.4g}",
@@ -316,7 +323,7 @@ def profile(result: Result, prefix: str = "") -> Picture | None:
     )
     if refuted is not None:
         caption += (
-            f" The mechanism is not below the dotted line everywhere: {result.claim.parameter_name} is at least that."
+            f" The mechanism is not below the dotted line everywhere: {parameter_words(result.claim)} is at least that."
         )
     if counted is not None:
         caption += (
@@ -324,6 +331,16 @@ def profile(result: Result, prefix: str = "") -> Picture | None:
             "more leaks than was claimed."
         )
     return Picture("Claimed profile and lower bounds", caption, draw_svg(draw, prefix, "Privacy profile"))
+
+
+def _defining_points(result: Result, widest: float, floor: float) -> tuple[Floats, Floats] | None:
+    """Return the points that define a curve, as far as they are inside the picture; None for other claims."""
+    if not isinstance(result.claim, ProfileDP | TradeOffDP):
+        return None
+    levels = result.claim.levels
+    deltas = result.claim.delta(levels)
+    seen = (levels <= widest) & (deltas >= floor)
+    return levels[seen], deltas[seen]
 
 
 def delta_lower(epsilon: Floats, on_data: Frequency, on_neighbour: Frequency) -> Floats:

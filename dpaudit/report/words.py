@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import math
 
-from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, Relation, RenyiDP, Verdict, ZeroConcentratedDP
+from dpaudit.claims import (
+    ApproxDP,
+    BoundedRange,
+    Claim,
+    GaussianDP,
+    MetricDP,
+    ProfileDP,
+    PureDP,
+    Relation,
+    RenyiDP,
+    TradeOffDP,
+    Verdict,
+    ZeroConcentratedDP,
+)
 from dpaudit.report.document import Document, Entry
 from dpaudit.result.model import Result
 
@@ -47,6 +60,35 @@ def claim_in_words(claim: Claim) -> str:
             return (
                 f"The Renyi divergence of order {claim.order:g} between outputs on neighbouring data sets is at most "
                 f"{claim.epsilon:g}."
+            )
+        case _:
+            return _curve_in_words(claim)
+
+
+def _curve_in_words(claim: Claim) -> str:
+    match claim:
+        case ProfileDP():
+            scaled = "" if claim.factor == 1.0 else f" (delta times {claim.factor:g})"
+            ends = dict.fromkeys((claim.points[0], claim.points[-1]))
+            shown = " to ".join(f"({epsilon:g}, {delta:g})" for epsilon, delta in ends)
+            return (
+                f"(epsilon, delta)-differential privacy at {len(claim.points)} point(s) at once, {shown}{scaled}, and what "
+                "convexity makes of them in between."
+            )
+        case TradeOffDP():
+            return (
+                "A test that tells neighbouring data sets apart, with error alpha on one, has at least the error f(alpha) on the "
+                f"other, for a trade-off function f with {len(claim.vertices)} corners."
+            )
+        case BoundedRange():
+            return (
+                "For each pair of neighbouring data sets the log-ratios of all outputs lie in an interval of length "
+                f"{claim.epsilon:g}."
+            )
+        case MetricDP():
+            return (
+                f"No set of outputs is more than exp({claim.epsilon:g} d) times as likely on one data set as on another one at "
+                f"distance d ({claim.distance})."
             )
     return repr(claim)
 

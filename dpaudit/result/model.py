@@ -19,6 +19,9 @@ from dpaudit.errors import InvalidArgument
 RESULT_FORMAT = 2
 # Format 1 is read too: it has other names for these entries of a result and of its witness.
 ADDED = {"samples_confirming": 0, "coverage": 1.0}  # entries that results of format 1 lack
+CLAIM_KINDS = (
+    "PureDP", "ApproxDP", "GaussianDP", "ZeroConcentratedDP", "RenyiDP", "ProfileDP", "TradeOffDP", "MetricDP", "BoundedRange",
+)  # fmt: skip
 OLD_RESULT_NAMES = {"log_threshold": "threshold"}
 OLD_WITNESS_NAMES = {"observed_log_ratio": "epsilon"}
 
@@ -191,8 +194,8 @@ def claim_to_dict(claim: Claim) -> dict[str, Any]:
     """Return a claim as its kind, parameters and relation."""
     parameters = {
         ("delta" if name == "delta_claimed" else name): as_plain(getattr(claim, name))
-        for name in claim.__dataclass_fields__  # type: ignore[attr-defined]  # every claim is a dataclass
-        if name != "relation"
+        for name, field in claim.__dataclass_fields__.items()  # type: ignore[attr-defined]  # every claim is a dataclass
+        if name != "relation" and field.compare
     }
     return {
         "kind": type(claim).__name__,
@@ -202,11 +205,8 @@ def claim_to_dict(claim: Claim) -> dict[str, Any]:
 
 
 def claim_from_dict(plain: Mapping[str, Any]) -> Claim:
-    """Read back what :func:`claim_to_dict` wrote; only the five claims can be named."""
-    kinds: dict[str, Any] = {
-        kind.__name__: kind
-        for kind in (claims.PureDP, claims.ApproxDP, claims.GaussianDP, claims.ZeroConcentratedDP, claims.RenyiDP)
-    }
+    """Read back what :func:`claim_to_dict` wrote; only the claims of this package can be named."""
+    kinds: dict[str, Any] = {name: getattr(claims, name) for name in CLAIM_KINDS}
     if plain["kind"] not in kinds:
         raise InvalidArgument(f"kind={plain['kind']!r} must be one of {', '.join(kinds)}.")
     relation = None if plain["relation"] is None else Relation(plain["relation"])

@@ -5,10 +5,21 @@ from __future__ import annotations
 import math
 import textwrap
 
-from dpaudit.claims import Claim, PureDP, RenyiDP, Verdict, claimed_epsilon
+from dpaudit.claims import (
+    BoundedRange,
+    Claim,
+    MetricDP,
+    ProfileDP,
+    PureDP,
+    RenyiDP,
+    TradeOffDP,
+    Verdict,
+    claimed_epsilon,
+)
 from dpaudit.result.model import Result, StoppedBy, Witness
 
 WIDTH = 110
+LONGEST_CLAIM = 160  # characters of a claim in a line; curves of many points are longer
 STOPPED = {
     StoppedBy.VIOLATION: "stopped at the violation",
     StoppedBy.SAMPLES: "all samples used",
@@ -23,7 +34,7 @@ STOPPED = {
 def headline(result: Result) -> str:
     """One line: verdict, name, claim, bound, cost."""
     return (
-        f"{result.verdict}  {result.name}: claimed {result.claim!r}, shown {shown(result)} "
+        f"{result.verdict}  {result.name}: claimed {claim_text(result.claim)}, shown {shown(result)} "
         f"({result.samples:,} samples, {result.seconds:.1f} s)"
     )
 
@@ -35,6 +46,8 @@ def shown(result: Result) -> str:
     # A claim that is refuted itself leaves only larger epsilons.
     beyond = result.verdict is Verdict.VIOLATION and result.epsilon_lower == claimed
     text = f"epsilon {'>' if beyond else '>='} {result.epsilon_lower:.4g}{at}"
+    if isinstance(result.claim, MetricDP):
+        text += " per unit of distance"
     if claimed is None:
         text = f"{parameter_words(result.claim)} >= {result.parameter_lower:.4g}, {text}"
     return text
@@ -42,7 +55,27 @@ def shown(result: Result) -> str:
 
 def parameter_words(claim: Claim) -> str:
     """Return the claim's own parameter, in words that distinguish it from the epsilon of approximate DP beside it."""
-    return f"epsilon of order {claim.order:g}" if isinstance(claim, RenyiDP) else claim.parameter_name
+    match claim:
+        case RenyiDP():
+            return f"epsilon of order {claim.order:g}"
+        case BoundedRange():
+            return "range"
+        case ProfileDP() | TradeOffDP():
+            return "factor of the curve"
+    return claim.parameter_name
+
+
+def claim_text(claim: Claim) -> str:
+    """Return the claim as it is written, or its kind and size if that is too long for a line.
+
+    >>> claim_text(PureDP(1.0)), claim_text(ProfileDP([(k / 10, 0.1 / (k + 1)) for k in range(20)]))
+    ('PureDP(epsilon=1.0)', 'ProfileDP of 20 points')
+    """
+    text = repr(claim)
+    if len(text) <= LONGEST_CLAIM or not isinstance(claim, ProfileDP | TradeOffDP):
+        return text
+    many, what = (len(claim.points), "points") if isinstance(claim, ProfileDP) else (len(claim.vertices), "corners")
+    return f"{type(claim).__name__} of {many} {what}"
 
 
 def render(result: Result) -> str:
@@ -69,7 +102,7 @@ def _violation(result: Result) -> list[str]:
     lines = [
         "",
         *_paragraph(
-            f"The claim is false, or an event of probability {result.alpha:g} has happened. Claimed: {result.claim!r}. "
+            f"The claim is false, or an event of probability {result.alpha:g} has happened. Claimed: {claim_text(result.claim)}. "
             f"Shown: {shown(result)}."
         ),
     ]
@@ -122,9 +155,10 @@ def detectable_note(claim: Claim, epsilon: str = "this epsilon") -> str:
     about 0.9, from this epsilon on. Among numbers it is an end of the range, or of one coordinate's: an interval inside takes
     about twice the samples, and a rare one is missed.
     """
-    plus = "" if isinstance(claim, PureDP) else ", plus the delta that the claim allows,"
+    plus = "" if isinstance(claim, PureDP | MetricDP) else ", plus the delta that the claim allows,"
+    rate = "m exp(-epsilon distance)" if isinstance(claim, MetricDP) else "m exp(-epsilon)"
     return (
-        f"An event of probability m{plus} on one data set and m exp(-epsilon) on its neighbour would have been caught, with "
+        f"An event of probability m{plus} on one data set and {rate} on its neighbour would have been caught, with "
         f"probability about 0.9, from {epsilon} on. Among numbers it is an end of the range, or of one coordinate's: an interval "
         "inside takes about twice the samples, and a rare one is missed."
     )

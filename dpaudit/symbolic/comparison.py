@@ -64,6 +64,12 @@ def epsilon(P: Extraction, Q: Extraction) -> Interval:
     return max(forward[0], backward[0]), max(forward[1], backward[1])
 
 
+def log_ratio_range(P: Extraction, Q: Extraction) -> Interval:
+    """Lower and upper end of the range of the log-ratio, the sum of both epsilons."""
+    forward, backward = _one_way(P, Q), _one_way(Q, P)
+    return forward[0] + backward[0], forward[1] + backward[1]
+
+
 def delta(P: Extraction, Q: Extraction, level: float) -> Interval:
     """Lower and upper end of the larger of both deltas at epsilon ``level``."""
     ends = [_delta(first, second, level) for first, second in ((P, Q), (Q, P))]

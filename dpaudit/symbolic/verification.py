@@ -13,7 +13,16 @@ import numpy as np
 
 from dpaudit._util.validation import check_choice, check_count, check_open_unit, check_positive, shorten
 from dpaudit._util.values import fingerprint, source
-from dpaudit.claims import ApproxDP, Claim, PureDP, RenyiDP, Verdict, ZeroConcentratedDP
+from dpaudit.claims import (
+    ApproxDP,
+    BoundedRange,
+    Claim,
+    MetricDP,
+    PureDP,
+    RenyiDP,
+    Verdict,
+    ZeroConcentratedDP,
+)
 from dpaudit.errors import CannotFollow, LawError
 from dpaudit.exact.divergences import divergence
 from dpaudit.exact.law import HasLaw
@@ -227,6 +236,19 @@ class Measure:
     allowed: float
     limit: float
     value: Callable[[Extraction, Extraction], Interval]
+    distance: Callable[[Any, Any], float] | None = (
+        None  # of metric privacy: the quantity is divided by that of the pair
+    )
+
+    def on(self, pair: Pair, P: Extraction, Q: Extraction) -> Interval:
+        """The interval for one pair."""
+        low, high = self.value(P, Q)
+        if self.distance is None:
+            return low, high
+        distance = self.distance(pair.data, pair.neighbour)
+        if distance > 0.0:
+            return low / distance, high / distance
+        return math.inf if low > 0.0 else 0.0, math.inf if high > 0.0 else 0.0
 
     def excess(self, interval: Interval) -> float:
         """How far the lower end is above the limit, on a scale on which a search can climb."""
@@ -242,6 +264,10 @@ def measure_of(claim: Claim, tolerance: float) -> Measure:
     match claim:
         case PureDP(epsilon=allowed):
             return Measure("epsilon", allowed, allowed * slack, comparison.epsilon)
+        case MetricDP(epsilon=allowed):
+            return Measure("epsilon per distance", allowed, allowed * slack, comparison.epsilon, distance=claim.between)
+        case BoundedRange(epsilon=allowed):
+            return Measure("range of the log-ratio", allowed, allowed * slack, comparison.log_ratio_range)
         case ApproxDP(epsilon=level):
             allowed = claim.delta_claimed
             return Measure(
@@ -320,7 +346,7 @@ class _Search:
                 return -1.0
             try:
                 P, Q = self.law(pair.data), self.law(pair.neighbour)
-                value = self.measure.value(P, Q)
+                value = self.measure.on(pair, P, Q)
                 pure = value if self.measure.quantity == "epsilon" else comparison.epsilon(P, Q)
             except CannotFollow as error:
                 self.unfollowed_pairs.add(key)

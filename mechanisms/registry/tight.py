@@ -2,7 +2,7 @@
 
 On them an auditor has nothing to find and everything to be tempted by, so they measure its false alarms: among many
 independent audits at most a share alpha may report a violation, and at most a share alpha may state a lower bound above
-the truth. :func:`tight_mechanisms` lists the six; tests and benchmarks read the same list.
+the truth. :func:`tight_mechanisms` lists the twelve; tests and benchmarks read the same list.
 """
 
 from __future__ import annotations
@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 
 from dpaudit import exact, neighbours
 from dpaudit._util.validation import check_open_unit, check_positive
-from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, gaussian_delta
+from dpaudit.claims import (
+    ApproxDP,
+    BoundedRange,
+    Claim,
+    GaussianDP,
+    MetricDP,
+    ProfileDP,
+    PureDP,
+    TradeOffDP,
+    gaussian_delta,
+)
 from dpaudit.neighbours import Neighbours
 
 from .._common import Floats, check_draw, gaussian_epsilon
@@ -119,6 +129,41 @@ class LeakingResponse:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class OneSidedResponse:
+    """A bit with log-ratios ``up`` and ``up - epsilon`` exactly: bounded range epsilon with equality.
+
+    Its profile is that of the claim at 2 up - epsilon, and smaller elsewhere.
+
+    >>> mechanism = OneSidedResponse(1.0, 0.75)
+    >>> round(exact.log_ratio_range(mechanism.law(0), mechanism.law(1)), 12)
+    1.0
+    >>> delta = exact.delta(mechanism.law(0), mechanism.law(1), 0.5)
+    >>> round(delta / BoundedRange(1.0).delta(0.5), 9)
+    1.0
+    """
+
+    epsilon: float
+    up: float
+
+    def __post_init__(self) -> None:
+        check_positive(epsilon=self.epsilon, up=self.up)
+
+    def ones(self, data: int) -> float:
+        """Probability of a one: that of log-ratio ``up`` on data 0, and exp(-up) of it on data 1."""
+        likely = math.expm1(self.epsilon - self.up) / (math.exp(self.epsilon - self.up) - math.exp(-self.up))
+        return likely if data == 0 else likely * math.exp(-self.up)
+
+    def sample(self, data: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+        """Return ``size`` bits."""
+        check_draw(size, rng)
+        return (rng.random(size) < self.ones(data)).astype(np.int64)
+
+    def law(self, data: int) -> exact.Law:
+        """Two outcomes."""
+        return exact.Discrete({1: self.ones(data), 0: 1.0 - self.ones(data)})
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tight:
     """A mechanism that keeps ``claim`` with equality on ``pairs``.
@@ -152,13 +197,18 @@ def numbers() -> Neighbours:
     return neighbours.answers(1, -8, 8).map_data(only)
 
 
+def far_numbers() -> Neighbours:
+    """One number between -8 and 8 that moves by at most 4."""
+    return neighbours.answers(4, -8, 8).map_data(only)
+
+
 def two_digits() -> Neighbours:
     """Two different digits."""
     return neighbours.fixed(itertools.combinations(range(10), 2))
 
 
 def tight_mechanisms() -> tuple[Tight, ...]:
-    """Return the six mechanisms on which false alarms are counted.
+    """Return the twelve mechanisms on which false alarms are counted.
 
     >>> [tight.name for tight in tight_mechanisms()][:2]
     ['randomised response', 'Laplace on a dyadic grid']
@@ -212,5 +262,63 @@ def tight_mechanisms() -> tuple[Tight, ...]:
             pairs=((0, 1), (1, 2)),
             everywhere=numbers,
             epsilon=gaussian_epsilon(1.0, REPORTED_DELTA),
+        ),
+        *_tight_curves(),
+    )
+
+
+def _tight_curves() -> tuple[Tight, ...]:
+    """Return those whose claim is a curve, a range or a metric."""
+    levels = np.array([0.0, 0.5, 1.0, 2.0, 3.0])
+    kept, wrong = 1.0 - LEAK, 1.0 / (1.0 + math.exp(EPSILON))
+    one_sided = OneSidedResponse(EPSILON, 0.75)
+    return (
+        Tight(
+            name="Gaussian as a profile",
+            mechanism=ShiftedGaussian(1.0),
+            claim=ProfileDP(zip(levels, gaussian_delta(levels, 1.0), strict=True)),
+            pairs=((0, 1), (1, 2)),
+            everywhere=numbers,
+            epsilon=gaussian_epsilon(1.0, REPORTED_DELTA),
+        ),
+        Tight(
+            name="response as a profile",
+            mechanism=RandomisedResponse.k_ary(EPSILON, (0, 1)),
+            claim=ProfileDP([(0.0, math.tanh(EPSILON / 2.0)), (EPSILON, 0.0)]),
+            pairs=((0, 1),),
+            everywhere=None,
+            epsilon=EPSILON + math.log1p(-REPORTED_DELTA * (1.0 + math.exp(-EPSILON))),
+        ),
+        Tight(
+            name="leak as a trade-off",
+            mechanism=LeakingResponse(EPSILON, LEAK),
+            claim=TradeOffDP([(0.0, kept), (kept * wrong, kept * wrong), (kept, 0.0)]),
+            pairs=((0, 1),),
+            everywhere=None,
+            epsilon=math.inf,  # at a delta below the leak
+        ),
+        Tight(
+            name="response as bounded range",
+            mechanism=RandomisedResponse.k_ary(EPSILON / 2.0, (0, 1)),
+            claim=BoundedRange(EPSILON),
+            pairs=((0, 1),),
+            everywhere=None,
+            epsilon=EPSILON / 2.0 + math.log1p(-REPORTED_DELTA * (1.0 + math.exp(-EPSILON / 2.0))),
+        ),
+        Tight(
+            name="one-sided bounded range",
+            mechanism=one_sided,
+            claim=BoundedRange(EPSILON),
+            pairs=((0, 1),),
+            everywhere=None,
+            epsilon=one_sided.up + math.log1p(-REPORTED_DELTA / one_sided.ones(0)),
+        ),
+        Tight(
+            name="Laplace as metric privacy",
+            mechanism=RoundedLaplace(EPSILON),
+            claim=MetricDP(EPSILON, "euclidean"),
+            pairs=((0, 1), (3, 5), (2, 2.5)),
+            everywhere=far_numbers,
+            epsilon=EPSILON,
         ),
     )

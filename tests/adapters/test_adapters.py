@@ -18,7 +18,7 @@ import pandas as pd
 import pytest
 
 import dpaudit
-from dpaudit import ApproxDP, GaussianDP, PureDP, Relation, RenyiDP, Verdict, ZeroConcentratedDP
+from dpaudit import ApproxDP, GaussianDP, ProfileDP, PureDP, Relation, RenyiDP, Verdict, ZeroConcentratedDP
 from dpaudit.adapters import accounting, diffprivlib, estimators, frames, opendp
 from dpaudit.adapters._loading import load
 from dpaudit.errors import InvalidArgument, MechanismError, MissingDependency
@@ -125,6 +125,15 @@ def test_measures_become_claims(measure, privacy, options, expected):
 def test_what_a_measurement_does_not_say_is_asked_for(measurement, relation, message):
     with pytest.raises(InvalidArgument, match=message):
         opendp.claim(measurement, relation)
+
+
+def test_a_stated_profile_is_a_claim():
+    stated = SimpleNamespace(delta=lambda epsilon: 0.25 / (1.0 + epsilon), epsilon=lambda delta: 1.0)
+    measurement = Measurement("SymmetricDistance()", "SmoothedMaxDivergence", lambda distance: stated)
+    claim = opendp.profile(measurement, Relation.ADD_REMOVE, epsilons=[0.0, 1.0])
+    assert claim == ProfileDP([(0.0, 0.250001), (1.0, 0.125001)], Relation.ADD_REMOVE)
+    with pytest.raises(InvalidArgument, match="states no privacy profile"):
+        opendp.profile(Measurement("SymmetricDistance()"), Relation.ADD_REMOVE)
 
 
 def test_a_measurement_is_a_mechanism_on_native_data():
@@ -478,6 +487,13 @@ class TestAccounting:
         gaussian = events.GaussianDpEvent(noise_multiplier=2.0)
         assert accounting.claim(gaussian) == GaussianDP(0.5, Relation.ADD_REMOVE)
         assert accounting.claim(gaussian, Relation.SUBSTITUTE) == GaussianDP(1.0, Relation.SUBSTITUTE)
+        curve = accounting.profile(gaussian, epsilons=[0.0, 1.0])
+        assert [delta for _, delta in curve.points] == pytest.approx(
+            [GaussianDP(0.5).delta(0.0), GaussianDP(0.5).delta(1.0)], rel=1e-3
+        )
+        assert GaussianDP(0.5, Relation.ADD_REMOVE).is_at_least_as_strong_as(curve)
+        with pytest.raises(InvalidArgument, match="is not supported by PLDAccountant"):
+            accounting.profile(events.ZCDpEvent(0.1))
         assert accounting.claim(events.LaplaceDpEvent(0.5)) == PureDP(2.0, Relation.ADD_REMOVE)
         assert accounting.claim(events.DiscreteLaplaceDpEvent(0.5, 3)) == PureDP(1.5, Relation.ADD_REMOVE)
         assert accounting.claim(events.ZCDpEvent(0.1)) == ZeroConcentratedDP(0.1, Relation.ADD_REMOVE)

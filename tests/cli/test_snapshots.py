@@ -279,10 +279,7 @@ MISTAKES = {
     "an option that is missing": (
         ["check", "m.py:f"],
         {},
-        (
-            "dpaudit check: the following arguments are required: --epsilon, --rows, --relation\n"
-            "Try 'dpaudit check --help'.\n"
-        ),
+        ("dpaudit check: the following arguments are required: --rows, --relation\nTry 'dpaudit check --help'.\n"),
     ),
     "an unknown command": (
         ["chekc"],

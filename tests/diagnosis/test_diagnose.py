@@ -600,3 +600,16 @@ def test_the_detectable_error_of_the_scale_is_detected():
         scale = fit_tests(u, 1 - u, np.random.default_rng(0))[1]
         noticed += scale.p_value < alpha
     assert noticed >= 24
+
+
+def test_calibration_against_ranges_curves_and_metrics():
+    noise = exact.Laplace(0.0, 1.0)  # log-ratios from -1 to 1, delta(0) = 1 - exp(-1/2) = 0.393
+    assert calibration(noise, 1.0, "l1", dpaudit.BoundedRange(2.0)).verdict is FITS
+    short = calibration(noise, 1.0, "l1", dpaudit.BoundedRange(1.5))
+    assert (short.verdict, "over a range of 2, and the claim is BoundedRange" in short.reason) == (
+        Verdict.VIOLATION,
+        True,
+    )
+    assert calibration(noise, 1.0, "l1", dpaudit.ProfileDP([(0.0, 0.394), (1.0, 0.0)])).verdict is FITS
+    assert calibration(noise, 1.0, "l1", dpaudit.ProfileDP([(0.0, 0.39)])).verdict is Verdict.VIOLATION
+    assert calibration(noise, 1.0, "l1", dpaudit.MetricDP(1.0, "euclidean")).verdict is OPEN

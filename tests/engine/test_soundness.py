@@ -28,6 +28,8 @@ DECLARED = 1e-6
 AUDITS = 100
 SAMPLES = 700
 TIGHT = {tight.name: tight for tight in tight_mechanisms()}
+STANDARD = list(TIGHT)[:6]  # claims of one or two numbers; for the others see test_curve_claims.py
+AUDITS_OF_A_CURVE = 30  # at most 13 false alarms: at a rate of 57 % nine in ten such tests would fail
 
 
 def allowed(audits: int) -> int:
@@ -39,7 +41,7 @@ def truthful(bit: int, size: int, rng: np.random.Generator) -> Any:
     return RandomisedResponse.k_ary(EPSILON, (0, 1)).sample(bit, size, rng)
 
 
-@pytest.mark.parametrize("name", TIGHT)
+@pytest.mark.parametrize("name", STANDARD)
 def test_the_claim_is_kept_with_equality(name: str) -> None:
     """On every pair, by the exact law: at the claim's epsilon the delta is the one claimed, and any less is too little."""
     tight = TIGHT[name]
@@ -61,7 +63,8 @@ def test_the_claim_is_kept_with_equality(name: str) -> None:
 def test_false_alarms_and_bounds_above_the_truth_are_rare(name: str, until: Any) -> None:
     tight = TIGHT[name]
     alarms = above_epsilon = above_parameter = 0
-    for seed in range(AUDITS):
+    audits = AUDITS if name in STANDARD else AUDITS_OF_A_CURVE
+    for seed in range(audits):
         result = dpaudit.audit(
             tight.mechanism,
             tight.claim,
@@ -77,7 +80,7 @@ def test_false_alarms_and_bounds_above_the_truth_are_rare(name: str, until: Any)
         alarms += result.verdict is Verdict.VIOLATION
         above_epsilon += result.epsilon_lower > tight.epsilon
         above_parameter += result.parameter_lower > tight.claim.parameter
-    assert max(alarms, above_epsilon, above_parameter) <= allowed(AUDITS)
+    assert max(alarms, above_epsilon, above_parameter) <= allowed(audits)
 
 
 DISGUISES: dict[str, Callable[[list[int]], Any]] = {

@@ -8,7 +8,7 @@ import pytest
 from dp_accounting.rdp import rdp_privacy_accountant
 
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, RenyiDP, ZeroConcentratedDP, gaussian_delta
-from dpaudit.claims import _pure_renyi as pure_renyi
+from dpaudit.claims.implications import _pure_renyi as pure_renyi
 
 EPSILONS = [0.0, 0.01, 0.3, 1.0, 2.5, 6.0]
 

@@ -11,7 +11,8 @@ from typing import Any
 
 from dpaudit._util.terminal.console import Console, Unbroken
 from dpaudit._util.terminal.exit_codes import ExitCode
-from dpaudit.claims import ApproxDP, Claim, PureDP, Verdict
+from dpaudit.claims import Verdict
+from dpaudit.cli.claim_options import claim_of
 from dpaudit.cli.collect import Collected, load_target
 from dpaudit.cli.config import Settings
 from dpaudit.cli.jobs import Interrupts, attempt, executor_for
@@ -83,7 +84,7 @@ def _audit(args: argparse.Namespace, settings: Settings, here: Path) -> Audit:
     from dpaudit import neighbours
     from dpaudit.cli.rows import check_sizes, parse_rows
 
-    claim: Claim = PureDP(args.epsilon) if args.delta == 0.0 else ApproxDP(args.epsilon, args.delta)
+    claim = claim_of(args)
     rows = parse_rows(args.rows)
     smallest = args.min_size if args.min_size is not None else (0 if args.relation == "add-remove" else 1)
     check_sizes(smallest, args.max_size)

@@ -126,6 +126,10 @@ class Points:
         """exp(epsilon), as far as floats go; no bet is made against more."""
         return np.exp(np.minimum(self.epsilon, LARGEST_EXPONENT))
 
+    def stretched(self, factor: float) -> Points:
+        """Return the points with their epsilons multiplied, as metric privacy does with the distance of a pair."""
+        return self if factor == 1.0 else Points(self.epsilon * factor, self.delta)
+
     @classmethod
     def of(cls, pairs: Iterable[tuple[float, float]]) -> Points:
         """Collect ``(epsilon, delta)`` pairs."""

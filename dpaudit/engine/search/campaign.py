@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from dpaudit.claims import Claim
+from dpaudit.claims import Claim, distance_between
 from dpaudit.engine.evidence.claim_points import Interval, parameter_grid
 from dpaudit.engine.evidence.e_process import (
     Bets,
@@ -129,6 +129,7 @@ LEAN = RoundGrowth(first_round=6, smallest_round=4, near_a_stop=0.1, later=0.2, 
 SHARES = CapitalShares()
 CHOICE = PairChoice()
 READING = BoundReading()
+SMALLEST_DISTANCE = 1e-9  # of a pair, where an estimate of epsilon is divided by it
 
 
 @dataclass
@@ -141,6 +142,7 @@ class Candidate:
     wealth: Wealth
     learner: Learner
     growth: RoundGrowth = GROWTH
+    distance: float = 1.0  # the points to bet against are stretched by it; 1 unless the claim is about a metric
     rounds: int = 0
     log_wealth: float = 0.0
     views_bet_on: int = 0  # version of the views on which the next round is counted
@@ -151,6 +153,11 @@ class Candidate:
     def seen(self) -> int:
         """Outputs of each side settled so far."""
         return self.learner.seen
+
+    @property
+    def _unit(self) -> float:
+        """The distance, by which estimates of epsilon are divided; never zero."""
+        return max(self.distance, SMALLEST_DISTANCE)
 
     def next_size(self, *, leading: bool, log_threshold: float = math.inf) -> int:
         """Outputs of each side in its next round.
@@ -189,7 +196,8 @@ class Candidate:
                 if plan.ordered.sum(axis=1).min() == 0:
                     continue
                 if bound:
-                    guess = plug_in_epsilon(plan.ordered[:, None], float(points.delta.min()))
+                    low_guess, high_guess = plug_in_epsilon(plan.ordered[:, None], float(points.delta.min()))
+                    guess = (low_guess / self._unit, high_guess / self._unit)
                 else:
                     choice = choose_events(plan.ordered[:, None], points)
                     best = float(choice.score.max())
@@ -201,9 +209,9 @@ class Candidate:
         return self._index
 
     def shown(self, delta: float) -> float:
-        """Return a low estimate of the epsilon of the pair at ``delta``."""
+        """Return a low estimate of the epsilon of the pair at ``delta``, per unit of distance."""
         plans = [plan.ordered[:, None] for plan in self.learner.plans() if plan.ordered.sum(axis=1).min() > 0]
-        return max((plug_in_epsilon(rows, delta)[0] for rows in plans), default=-math.inf)
+        return max((plug_in_epsilon(rows, delta)[0] / self._unit for rows in plans), default=-math.inf)
 
     def settled(self, log_wealth: float | None) -> None:
         """Note the log-wealth of the pair after a round (None: the round was only learned from)."""
@@ -264,7 +272,9 @@ class Campaign:
     def _add(self, pair: Pair, log_share: float) -> Candidate:
         number = len(self.candidates) + 1
         learner = Learner(self.build, self._horizon)
-        candidate = Candidate(number, pair, log_share, Wealth(self.points, self.bets), learner, self._growth)
+        distance = distance_between(self.claim, pair.data, pair.neighbour)
+        wealth = Wealth(self.points.stretched(distance), self.bets)
+        candidate = Candidate(number, pair, log_share, wealth, learner, self._growth, distance)
         self.candidates.append(candidate)
         return candidate
 
@@ -310,7 +320,7 @@ class Campaign:
                 return candidate, False
         if len(self.candidates) == 1:
             return self.candidates[0], True
-        index = {c.number: c.index(self.points, bound=self.for_bound) for c in self.candidates}
+        index = {c.number: c.index(c.wealth.points, bound=self.for_bound) for c in self.candidates}
         leader = max(self.candidates, key=lambda c: index[c.number][0])
         others = [candidate for candidate in self.candidates if candidate is not leader]
         if self.for_bound:
@@ -471,7 +481,7 @@ class Campaign:
             rows = [row for row, r in enumerate(timeline) if r.number == number]
             if not rows:
                 continue
-            settled, gained[rows] = Wealth(points, self.bets).settle_all(
+            settled, gained[rows] = Wealth(points.stretched(candidate.distance), self.bets).settle_all(
                 [timeline[row].records for row in rows], [timeline[row].segment for row in rows]
             )
             settled = settled.reshape(len(rows), len(values), width)

@@ -22,7 +22,7 @@ import numpy as np
 
 from dpaudit._util.hypothesis_bridge import noticed_interrupts, passed
 from dpaudit._util.validation import shorten
-from dpaudit.claims import Claim, Relation, Verdict, claimed_epsilon
+from dpaudit.claims import Claim, MetricDP, Relation, Verdict, claimed_epsilon
 from dpaudit.engine.events import Confirming, OutputsDrawn, PairChosen, RoundSettled, Started, ViolationFound
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.evidence.e_process import Points, bet_sizes
@@ -340,6 +340,11 @@ def _check_options(claim: Claim, neighbours: Neighbours, options: Options) -> No
         raise InvalidArgument(
             f"timeout={options.timeout!r} cannot be used with channel='timing': cutting off long calls would hide what is "
             "sought. Leave it out, and bound the whole audit with seconds=."
+        )
+    if isinstance(claim, MetricDP):
+        raise InvalidArgument(
+            f"claim={claim!r} cannot be used with channel='timing', where all pairs are tested against one epsilon. Audit pairs "
+            "of one distance d against PureDP(epsilon * d)."
         )
     for what, relation in (("neighbours", neighbours.relation), ("claim", claim.relation)):
         if relation not in SIZES_AGREE:

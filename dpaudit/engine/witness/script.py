@@ -18,11 +18,10 @@ from dpaudit.claims import Claim
 from dpaudit.engine.witness.python_code import EventCode
 from dpaudit.mechanism import Batched, Fresh, Mechanism, Named, PerRelease, Plain
 from dpaudit.mechanism.conversations import Conversation
-from dpaudit.result.model import Witness
+from dpaudit.result.model import CLAIM_KINDS, Witness
 
 PLACEHOLDER = "PLACEHOLDER"
 WRAPPERS = ("batched", "fresh", "per_release")
-CLAIMS = ("PureDP", "ApproxDP", "GaussianDP", "ZeroConcentratedDP", "RenyiDP")
 
 TEMPLATE = '''"""Repeats a measurement of dpaudit: {claim}.
 
@@ -237,7 +236,7 @@ def write(origin: Any) -> Written:
     if kind.__module__ not in ("__main__", "builtins") and _found(kind.__module__, kind.__qualname__) is kind:
         text = repr(origin)
         try:
-            names = {"Relation": claims.Relation, **{name: getattr(claims, name) for name in CLAIMS}}
+            names = {"Relation": claims.Relation, **{name: getattr(claims, name) for name in CLAIM_KINDS}}
             if constructed(text, {kind.__name__: kind, **names}) == origin:
                 used = tuple(name for name in names if name in text)
                 return Written((f"from {kind.__module__} import {kind.__name__}",), text, used)

@@ -23,6 +23,7 @@ from dpaudit._util.hypothesis_bridge import smallest, until
 from dpaudit._util.intervals import clopper_pearson
 from dpaudit._util.literals import rebuild
 from dpaudit._util.values import described, fingerprint
+from dpaudit.claims import distance_between
 from dpaudit.engine.encoding.batch import Encoded, container, encode
 from dpaudit.engine.events import Confirming, OutputsDrawn, Shrinking
 from dpaudit.engine.evidence.e_process import Points
@@ -113,6 +114,10 @@ class Looker:
     def entropy(self) -> int:
         """The root of all random numbers of the audit."""
         return self.request.entropy
+
+    def points_on(self, pair: Pair) -> Points:
+        """Return the points that are bet against on this pair."""
+        return self.points.stretched(distance_between(self.request.claim, pair.data, pair.neighbour))
 
     def alone(self, pair: Pair) -> bool:
         """Return whether a call for several outputs on this pair gave none that may be counted."""
@@ -235,7 +240,7 @@ def find_witness(looker: Looker, found: Pair, learner: Learner, *, spent: int) -
         allowed = min(max(SHRINK.confirming_factor * spent, SHRINK.fewest), looker.left)
         confirmed = _confirm(looker, [*reversed(attempts.values())], allowed, request.options.alpha)
         pair, learned = confirmed or (found, learner)
-        event = simplest(learned.kept(), learned.views, looker.points, learned.labels)
+        event = simplest(learned.kept(), learned.views, looker.points_on(pair), learned.labels)
         trials = min(max(spent // 2, 1000), SHRINK.largest_measurement, looker.left // 2)
         if event is not None and (trials >= SHRINK.fewest_to_choose_on or confirmed is not None):
             measured = measure(looker, pair, event, max(trials, SHRINK.fewest_to_choose_on))
@@ -251,7 +256,9 @@ def witness_as_found(looker: Looker, found: Pair, learner: Learner) -> tuple[Wit
 
     Nothing is drawn. None only if too few outputs were kept to choose an event.
     """
-    measured = _counted_on_others(found, learner, looker.points, SHRINK.fewest_of_a_leak) if learner.keeps else None
+    measured = (
+        _counted_on_others(found, learner, looker.points_on(found), SHRINK.fewest_of_a_leak) if learner.keeps else None
+    )
     return (None, {}) if measured is None else (_as_witness(looker, measured, False, False), measured.outputs)
 
 

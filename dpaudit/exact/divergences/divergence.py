@@ -6,6 +6,7 @@ r"""Divergences between two exact laws.
 ``profile``            ``delta`` at many epsilons
 ``renyi(P, Q, a)``     :math:`\frac{1}{a - 1} \log \int p^a q^{1-a}`; order 1 Kullback-Leibler, infinity ``epsilon``
 ``total_variation``    ``delta`` at 0
+``log_ratio_range``    :math:`\sup \log p/q - \inf \log p/q`, the smallest epsilon of bounded range
 =====================  ==========================================================================================
 
 The first three take the larger of both orders unless ``order="forward"``. They are infinite (``delta``: one) where
@@ -67,6 +68,18 @@ def epsilon(P: Any, Q: Any, order: Order = "both") -> float:
     check_choice(("both", "forward"), order=order)
     forward = _epsilon(P, Q)
     return max(forward, _epsilon(Q, P)) if order == "both" and forward < math.inf else forward
+
+
+def log_ratio_range(P: Any, Q: Any) -> float:
+    """Length of the smallest interval that holds ``log p/q``: the smallest epsilon of bounded range. Symmetric.
+
+    >>> from dpaudit.exact import Discrete, Laplace
+    >>> log_ratio_range(Laplace(0.0, 1.0), Laplace(1.0, 1.0))
+    2.0
+    >>> round(log_ratio_range(Discrete({0: 0.75, 1: 0.25}), Discrete({0: 0.5, 1: 0.5})), 12)
+    1.098612288668
+    """
+    return _epsilon(P, Q) + _epsilon(Q, P)
 
 
 def delta(P: Any, Q: Any, epsilon: float, order: Order = "both") -> float:
