@@ -5,14 +5,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: audit test test-lowest lint types unit golden atlas format clean
+.PHONY: audit test test-lowest lint types unit docs golden atlas format clean
 
 audit: $(STAMP)
 	$(BIN)/python -m dpaudit run audits -j $(WORKERS)
 
-# Types are checked beside the tests: mypy has one process, and there is nothing to wait for.
+# Types are checked and the site is built beside the tests: both have one process, and there is nothing to wait for.
 test: lint
-	$(MAKE) -j 2 types unit
+	$(MAKE) -j 2 types docs unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -25,6 +25,10 @@ types: $(STAMP)
 unit: $(STAMP)
 	$(BIN)/python -m compileall -qq dpaudit mechanisms benchmarks || true
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
+
+# The site, in docs/_build/html. Strict: a link or a reference in a docstring that leads nowhere is an error.
+docs: $(STAMP)
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs docs/_build/html
 
 # The tests with the lowest versions that pyproject.toml allows, in an environment of its own (pip cannot choose these, uv can).
 LOWEST := .venv-lowest
@@ -59,4 +63,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist docs/_build

@@ -116,6 +116,41 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     proof.add_argument("--seed", type=int, default=0, help="seed of the search (default 0)")
     proof.add_argument("--law", action="store_true", help="print the laws on the pair that is shown")
 
+    sensitivity = known["sensitivity"] = commands.add_parser(
+        "sensitivity",
+        help="check the sensitivity of a query, without noise and without samples",
+        description="Search for neighbours on which a deterministic query changes by more than it should.",
+        epilog=EXIT_CODES,
+    )
+    sensitivity.add_argument("target", metavar="QUERY", help="a function of the data: file.py:name or pkg.mod:name")
+    _query(sensitivity, bound="--bound")
+    _data_sets(sensitivity)
+    sensitivity.add_argument(
+        "--examples", type=_count, default=300, metavar="N", help="pairs to generate (default 300)"
+    )
+
+    diagnosis = known["diagnose"] = commands.add_parser(
+        "diagnose",
+        help="find the faulty part of query plus noise, in four stages",
+        description="Check the sensitivity of the query, the noise, its calibration, and the mechanism end to end.",
+        epilog=EXIT_CODES,
+    )
+    _one_function(diagnosis)
+    diagnosis.add_argument("--query", required=True, metavar="QUERY", help="the query without noise: file.py:name")
+    diagnosis.add_argument(
+        "--noise",
+        required=True,
+        metavar="LAW",
+        help="the law of the noise: 'laplace(SCALE)', 'gaussian(SIGMA)' or 'discrete-laplace(SCALE)'",
+    )
+    _query(diagnosis, bound="--sensitivity")
+    diagnosis.add_argument(
+        "--samples", type=_count, default=200_000, metavar="N", help="budget of the last stage (default 2e5)"
+    )
+    diagnosis.add_argument(
+        "--alpha", type=float, default=1e-6, metavar="A", help="false-alarm probability (default 1e-6)"
+    )
+
     listing = known["list"] = commands.add_parser("list", help="list audits without running them")
     listing.add_argument("targets", nargs="*", metavar="TARGET", help=TARGET)
     listing.add_argument("--json", action="store_true", help="as JSON")
@@ -175,6 +210,13 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     tradeoff.add_argument("--plot", type=Path, metavar="FILE.svg", help="write a picture")
     tradeoff.add_argument("--json", action="store_true", help="as JSON")
 
+    completion = known["completion"] = commands.add_parser(
+        "completion",
+        help="print a script that completes commands and options in a shell",
+        description='Print a completion script: eval "$(dpaudit completion bash)" in ~/.bashrc; zsh and fish alike.',
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+
     for name, text in ROOMS.items():
         commands.add_parser(name, help=text, add_help=False)
     return parser, known
@@ -195,15 +237,27 @@ def _one_function(parser: argparse.ArgumentParser, *, required: bool = True) -> 
     )
     parser.add_argument("--epsilon", type=float, required=True, help="claimed epsilon")
     parser.add_argument("--delta", type=float, default=0.0, help="claimed delta (default 0)")
-    parser.add_argument("--rows", required=True, metavar="ROWS", help="what a row is, e.g. 'integers(0, 10)'")
-    parser.add_argument("--relation", choices=("add-remove", "substitute"), required=True, help="who are neighbours")
-    parser.add_argument("--min-size", type=int, default=None, metavar="N", help="fewest rows")
-    parser.add_argument("--max-size", type=int, default=6, metavar="N", help="most rows (default 6)")
+    _data_sets(parser)
     parser.add_argument(
         "--calls",
         choices=("data", "data-rng", "batched"),
         help="how it is called: f(data), f(data, rng) or f(data, size, rng) (default: by the names of its parameters)",
     )
+
+
+def _data_sets(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rows", required=True, metavar="ROWS", help="what a row is, e.g. 'integers(0, 10)'")
+    parser.add_argument("--relation", choices=("add-remove", "substitute"), required=True, help="who are neighbours")
+    parser.add_argument("--min-size", type=int, default=None, metavar="N", help="fewest rows")
+    parser.add_argument("--max-size", type=int, default=6, metavar="N", help="most rows (default 6)")
+
+
+def _query(parser: argparse.ArgumentParser, *, bound: str) -> None:
+    parser.add_argument(bound, type=float, required=True, metavar="S", help="claimed sensitivity of the query")
+    parser.add_argument(
+        "--norm", choices=("l1", "l2", "linf", "hamming"), default="l1", help="how a change is measured (default l1)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the search (default 0)")
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -304,13 +358,24 @@ def room_module(name: str) -> str:
 
 
 def _room(name: str, words: list[str]) -> tuple[Any, argparse.Namespace]:
+    command, parser = _room_parser(name)
+    args = parser.parse_args(words)
+    return command.run, args
+
+
+def _room_parser(name: str) -> tuple[Any, Parser]:
     import importlib
 
     command = importlib.import_module(room_module(name))
     parser = Parser(prog=f"dpaudit {name}", description=ROOMS[name][0].upper() + ROOMS[name][1:] + ".")
     command.add_arguments(parser)
-    args = parser.parse_args(words)
-    return command.run, args
+    return command, parser
+
+
+def all_parsers() -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of every command, and of dpaudit itself under the empty name."""
+    parser, known = build_parser()
+    return {"": parser, **known, **{name: _room_parser(name)[1] for name in ROOMS}}
 
 
 def _settings(args: argparse.Namespace) -> Any:
@@ -341,6 +406,26 @@ def _verify(args: argparse.Namespace, out: Console, err: Console) -> int:
     from dpaudit.cli.commands.check import verify_command
 
     return verify_command(args, _settings(args), Path.cwd(), out, err)
+
+
+def _sensitivity(args: argparse.Namespace, out: Console, err: Console) -> int:
+    from dpaudit.cli.commands.stages import sensitivity_command
+
+    return sensitivity_command(args, _settings(args), Path.cwd(), out, err)
+
+
+def _diagnose(args: argparse.Namespace, out: Console, err: Console) -> int:
+    from dpaudit.cli.commands.stages import diagnose_command
+
+    return diagnose_command(args, _settings(args), Path.cwd(), out, err)
+
+
+def _completion(args: argparse.Namespace, out: Console, err: Console) -> int:
+    del err
+    from dpaudit.cli.commands.completion import completion_script
+
+    out.block(completion_script(args.shell, all_parsers()))
+    return ExitCode.OK
 
 
 def _list(args: argparse.Namespace, out: Console, err: Console) -> int:
@@ -423,6 +508,9 @@ _COMMANDS: dict[str, Any] = {
     "check": _check,
     "accountant": _accountant,
     "verify": _verify,
+    "sensitivity": _sensitivity,
+    "diagnose": _diagnose,
+    "completion": _completion,
     "list": _list,
     "report": _report,
     "compare": _compare,
@@ -431,7 +519,7 @@ _COMMANDS: dict[str, Any] = {
 }
 
 
-_RUN_CODE_OF_OTHERS = ("run", "check", "list", "verify", "accountant", "tradeoff")
+_RUN_CODE_OF_OTHERS = ("run", "check", "list", "verify", "sensitivity", "diagnose", "accountant", "tradeoff")
 
 
 def entry() -> NoReturn:

@@ -174,7 +174,9 @@ def assert_private(
     name: str | None = None,
     **options: Any,
 ) -> Result:
-    """Audit, and raise :class:`PrivacyViolation` with the witness, or :class:`Inconclusive`; otherwise return the result.
+    """Audit, and raise an error if a violation is found or nothing could be decided; otherwise return the result.
+
+    The errors are :class:`~dpaudit.errors.PrivacyViolation`, with the witness, and :class:`~dpaudit.errors.Inconclusive`.
 
     Inside pytest it is part of the run: it has the run's options, and a share of the run's alpha unless it names its own.
 

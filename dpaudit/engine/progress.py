@@ -14,6 +14,7 @@ import os
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from types import TracebackType
@@ -45,11 +46,26 @@ class _Bar(Protocol):
 
 
 def watched() -> bool:
-    """Return whether stderr is a terminal, outside of continuous integration."""
+    """Return whether stderr is a terminal or a notebook, outside of continuous integration."""
+    if os.environ.get("CI"):
+        return False
     try:
-        return sys.stderr is not None and sys.stderr.isatty() and not os.environ.get("CI")
+        return _in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
     except ValueError:  # closed, by a mechanism
         return False
+
+
+def _in_notebook() -> bool:
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def _tqdm() -> Any:
+    """Return tqdm's bar for this place: a widget in a notebook that has ipywidgets, otherwise characters."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there are no widgets
+        from tqdm.auto import tqdm
+    return tqdm
 
 
 class Progress:
@@ -197,9 +213,8 @@ class ProgressHandler:
 @functools.cache
 def _kind() -> Any:
     """The bar; where time is a budget too, what is left of it bounds what the samples would still take."""
-    from tqdm import tqdm
 
-    class Line(tqdm):  # type: ignore[misc]  # it has no types
+    class Line(_tqdm()):  # type: ignore[misc]  # it has no types
         deadline: float | None = None
 
         @property
@@ -282,10 +297,8 @@ class _Doing(NamedTuple):
     text: str
 
     def line(self) -> Any:
-        from tqdm import tqdm
-
         # The bar of a line without a total is blank; with it tqdm cuts the line where the terminal ends.
-        return tqdm(desc=self._words(), file=sys.stderr, leave=False, bar_format="{desc}{bar}")
+        return _tqdm()(desc=self._words(), file=sys.stderr, leave=False, bar_format="{desc}{bar}")
 
     def show(self, line: Any) -> None:
         line.set_description_str(self._words(), refresh=True)

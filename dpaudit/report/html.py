@@ -12,8 +12,6 @@ from typing import Any
 from dpaudit.errors import MissingDependency
 from dpaudit.report.document import Document, Entry
 from dpaudit.report.escape import clean
-from dpaudit.report.plots import Picture, pictures
-from dpaudit.report.svg import check_matplotlib
 from dpaudit.report.terminal import could_not_run, totals
 from dpaudit.report.words import (
     RELATIONS,
@@ -23,6 +21,8 @@ from dpaudit.report.words import (
     outcome,
     verdict_in_words,
 )
+from dpaudit.result.plots import Picture, pictures
+from dpaudit.result.svg import check_matplotlib
 from dpaudit.result.text import STOPPED, detectable_note, detectable_rows, shown
 
 MOST_WITH_PICTURES = 100  # audits; drawing takes a fraction of a second each, and the page has to stay readable

@@ -288,9 +288,10 @@ MISTAKES = {
         ["chekc"],
         {},
         (
-            "dpaudit: argument COMMAND: invalid choice: 'chekc' (choose from 'run', 'check', 'verify', 'list', 'report', "
-            "'compare', 'init', 'accountant', 'tradeoff', 'accuracy', 'anonymity', 'anonymise', 'risk', 'statements') "
-            "Did you mean 'check'?\nTry 'dpaudit --help'.\n"
+            "dpaudit: argument COMMAND: invalid choice: 'chekc' (choose from 'run', 'check', 'verify', 'sensitivity', "
+            "'diagnose', 'list', 'report', "
+            "'compare', 'init', 'accountant', 'tradeoff', 'completion', 'accuracy', 'anonymity', 'anonymise', 'risk', "
+            "'statements') Did you mean 'check'?\nTry 'dpaudit --help'.\n"
         ),
     ),
 }
