@@ -19,6 +19,7 @@ claim                         ``delta(epsilon)``
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import math
 from collections.abc import Callable
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from scipy.special import erfcx, log_ndtr, ndtr
 
 from dpaudit._util.deprecation import renamed_fields
-from dpaudit._util.validation import check_non_negative, check_open_unit, check_positive
+from dpaudit._util.validation import check_non_negative, check_open_unit, check_positive, did_you_mean
 from dpaudit.errors import InvalidArgument
 
 REPORTED_DELTA = 1e-5
@@ -154,7 +155,7 @@ class PureDP(_Profile):
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon, hint=_did_you_mean_positive("PureDP", self.epsilon))
-        _check_relation(self.relation)
+        object.__setattr__(self, "relation", _as_relation(self.relation))
 
     def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         return _randomised_response_profile(self.epsilon, epsilon)
@@ -185,10 +186,9 @@ class ApproxDP(_Profile):
         check_non_negative(epsilon=epsilon)
         hint = "Use PureDP(epsilon) for delta = 0." if delta == 0 else ""
         check_open_unit(delta=delta, hint=hint)
-        _check_relation(relation)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta_claimed", delta)
-        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "relation", _as_relation(relation))
 
     def at(self, parameter: float) -> Self:
         """Return the claim with the same delta and another epsilon."""
@@ -215,7 +215,7 @@ class GaussianDP(_Profile):
 
     def __post_init__(self) -> None:
         check_positive(mu=self.mu)
-        _check_relation(self.relation)
+        object.__setattr__(self, "relation", _as_relation(self.relation))
 
     def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         return gaussian_delta(epsilon, self.mu)
@@ -238,7 +238,7 @@ class ZeroConcentratedDP(_Profile):
 
     def __post_init__(self) -> None:
         check_positive(rho=self.rho)
-        _check_relation(self.relation)
+        object.__setattr__(self, "relation", _as_relation(self.relation))
 
     def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.array([_best_order_delta(e, lambda a: self.rho * a, math.inf) for e in epsilon.tolist()])
@@ -261,7 +261,7 @@ class RenyiDP(_Profile):
 
     def __post_init__(self) -> None:
         check_positive(order=self.order, epsilon=self.epsilon)
-        _check_relation(self.relation)
+        object.__setattr__(self, "relation", _as_relation(self.relation))
         if self.order <= 1.0:
             raise InvalidArgument(f"order={self.order!r} must be above 1; order 1 is the Kullback-Leibler divergence.")
 
@@ -424,10 +424,20 @@ def _pure_renyi(epsilon: float, order: float) -> float:
     return float(np.logaddexp(order * epsilon, (1.0 - order) * epsilon) - np.logaddexp(0.0, epsilon)) / (order - 1.0)
 
 
-def _check_relation(relation: object) -> None:
-    if relation is not None and not isinstance(relation, Relation):
-        known = ", ".join(map(repr, Relation))
-        raise InvalidArgument(f"relation={relation!r} must be None or one of {known}.")
+def _as_relation(relation: object) -> Relation | None:
+    """Return the relation of a claim, which may be given by its value, as ``repr`` shows it."""
+    if relation is None or isinstance(relation, Relation):
+        return relation
+    with contextlib.suppress(ValueError):
+        return Relation(relation)
+    if isinstance(relation, float | int) and not isinstance(relation, bool):
+        raise InvalidArgument(
+            f"relation={relation!r} must be None or a Relation. Is it a delta? That is another claim: "
+            f"ApproxDP(epsilon, {relation!r})."
+        )
+    known = ", ".join(map(repr, Relation))
+    hint = did_you_mean(relation, [member.value for member in Relation])
+    raise InvalidArgument(f"relation={relation!r} must be None or one of {known}, or the value of one.{hint}")
 
 
 def _did_you_mean_positive(name: str, epsilon: object) -> str:

@@ -29,7 +29,18 @@ from dpaudit.result.model import Channel, Result
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@checked_keywords(power="detect_factor")
+ELSEWHERE = {
+    "workers": "Give executor=, e.g. concurrent.futures.ProcessPoolExecutor(4); `dpaudit run --workers 4` makes one itself.",
+    "expect": "It belongs to a definition: dpaudit.Audit(..., expect='VIOLATION'), which `dpaudit run` and pytest compare with "
+    "the verdict. Here, compare result.verdict yourself.",
+    "delta": "It belongs to the claim: dpaudit.ApproxDP(epsilon, delta).",
+    "epsilon": "It belongs to the claim: dpaudit.PureDP(epsilon).",
+    "relation": "It belongs to the neighbours, e.g. dpaudit.neighbours.add_remove(...), and may be named by the claim.",
+}
+"""Keywords that are not options of an audit, and where they belong."""
+
+
+@checked_keywords(ELSEWHERE, power="detect_factor")
 def audit(
     mechanism: Any,
     claim: Claim,

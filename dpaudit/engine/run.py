@@ -49,6 +49,15 @@ from dpaudit.mechanism import as_mechanism
 from dpaudit.neighbours import Pair
 from dpaudit.result.model import Channel, Result, StoppedBy
 
+DEPENDENT_CALLS = (
+    "Outputs of different calls differ more than outputs of one call: the mechanism keeps state, or outputs of one call depend "
+    "on each other"
+)
+ONE_VALUE_PER_CALL = (
+    "All outputs of one call are equal: one noise value is drawn for the whole batch. Draw one for each output, as in "
+    "rng.laplace(scale=..., size=size)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
@@ -100,6 +109,7 @@ class Run:
         self.seconds_of_first_build = 0.0  # of a pair's views, the longest
         self.messages: list[str] = []
         self.reproducible = False
+        self.one_value_per_call = False
         self.runner = TaskRunner(self.options.executor)
         self.trajectory: list[tuple[int, float]] = []
         self.earlier: Shown | None = None  # what the attempt in batches has shown, if a second one followed
@@ -211,6 +221,7 @@ class Run:
                 return
             self.reproducible = found.reproducible
             self.runner.reproducible = found.reproducible and found.distinctive
+            self.one_value_per_call = found.one_value_per_call
             self.phase.raised_in_probe = found.raised
             self.budget.drawn += LIMITS_OF_RUN.probe_charge  # a fixed amount: how much was drawn depends on the clock
             self._check_untouched(pair)
@@ -235,10 +246,7 @@ class Run:
             for settled in settle_rounds(self.phase.campaign, self, self.budget):
                 self._settled(settled.candidate, settled.log_wealth)
                 if self.sampler.batched and self.phase.stateful and not self.confirmed:
-                    raise NotConfirmed(
-                        "Outputs of different calls differ more than outputs of one call: the mechanism keeps state, or "
-                        "outputs of one call depend on each other"
-                    )
+                    raise NotConfirmed(ONE_VALUE_PER_CALL if self.one_value_per_call else DEPENDENT_CALLS)
                 if self.phase.refuted and not self.confirmed:
                     self._confirm()
                 if self.phase.refuted and self.options.until == "violation":

@@ -334,7 +334,8 @@ def _own_attributes(value: Any) -> dict[str, Any] | None:
     module = sys.modules.get(type(value).__module__)
     if module is None or _if_users(vars(module)) is None or not hasattr(value, "__dict__"):
         return None
-    return vars(value)
+    attributes: dict[str, Any] = vars(value)
+    return attributes
 
 
 def _filled(cell: Any) -> bool:
