@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -359,6 +360,8 @@ def room_module(name: str) -> str:
 
 def _room(name: str, words: list[str]) -> tuple[Any, argparse.Namespace]:
     command, parser = _room_parser(name)
+    if not words and any(isinstance(part, argparse._SubParsersAction) and part.required for part in parser._actions):
+        words = ["--help"]
     args = parser.parse_args(words)
     return command.run, args
 
@@ -384,16 +387,24 @@ def _settings(args: argparse.Namespace) -> Any:
     return load(Path.cwd(), overrides={name: getattr(args, name, None) for name in _SETTINGS})
 
 
+def _progress_without_terminal() -> AbstractContextManager[None]:
+    from dpaudit.engine.progress import logged
+
+    return logged()
+
+
 def _run(args: argparse.Namespace, out: Console, err: Console) -> int:
     from dpaudit.cli.run import run_command
 
-    return run_command(args, _settings(args), Path.cwd(), out, err)
+    with _progress_without_terminal():
+        return run_command(args, _settings(args), Path.cwd(), out, err)
 
 
 def _check(args: argparse.Namespace, out: Console, err: Console) -> int:
     from dpaudit.cli.commands.check import check_command
 
-    return check_command(args, _settings(args), Path.cwd(), out, err)
+    with _progress_without_terminal():
+        return check_command(args, _settings(args), Path.cwd(), out, err)
 
 
 def _accountant(args: argparse.Namespace, out: Console, err: Console) -> int:
@@ -417,7 +428,8 @@ def _sensitivity(args: argparse.Namespace, out: Console, err: Console) -> int:
 def _diagnose(args: argparse.Namespace, out: Console, err: Console) -> int:
     from dpaudit.cli.commands.stages import diagnose_command
 
-    return diagnose_command(args, _settings(args), Path.cwd(), out, err)
+    with _progress_without_terminal():
+        return diagnose_command(args, _settings(args), Path.cwd(), out, err)
 
 
 def _completion(args: argparse.Namespace, out: Console, err: Console) -> int:

@@ -123,7 +123,7 @@ def _run_all(
     for entry in document.all_entries:
         if not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE):
             console.line("")
-            show_story(console, entry, style)
+            show_story(console, entry, style, after_line=True)
     console.block(f"\n{totals(document)}")
     if document.failures:
         console.line(could_not_run(document))
