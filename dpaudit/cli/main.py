@@ -157,7 +157,13 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     listing.add_argument("--json", action="store_true", help="as JSON")
 
     report = known["report"] = commands.add_parser("report", help="turn saved results into reports")
-    report.add_argument("results", type=Path, metavar="RESULTS.json")
+    report.add_argument(
+        "results",
+        type=Path,
+        nargs="+",
+        metavar="RESULTS.json",
+        help="results of a run; with several, oldest first, the HTML report of the last shows the trend",
+    )
     for kind, text in _REPORTS.items():
         report.add_argument(f"--{kind}", type=Path, metavar="FILE", help=f"write {text}")
 
@@ -474,14 +480,14 @@ def _report(args: argparse.Namespace, out: Console, err: Console) -> int:
     from dpaudit.report import check_reports, write_reports
     from dpaudit.report.document import read_document
 
-    document = read_document(args.results)
+    *earlier, document = [read_document(path) for path in args.results]
     kinds = {kind: getattr(args, kind) for kind in _REPORTS}
     check_reports(kinds)
     if not any(kinds.values()):
         from dpaudit.report.terminal import show_summary
 
         show_summary(out, document)
-    for path in write_reports(document, kinds):
+    for path in write_reports(document, kinds, earlier):
         out.line(f"wrote {path}")
     return document.exit_code()
 

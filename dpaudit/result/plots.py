@@ -151,6 +151,9 @@ def evidence(result: Result) -> Drawing | None:
         f"10^{threshold:.1f} with probability at most {result.alpha:g}"
     )
     caption += "; it did." if crossed and result.verdict is Verdict.VIOLATION else "."
+    caption += (
+        " The line is flat while events are learned: nothing is bet on samples that are used to choose what to bet on."
+    )
     return Drawing("Evidence against the claim", caption, draw)
 
 
