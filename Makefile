@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: audit test test-lowest lint types unit docs golden atlas format clean
+.PHONY: audit test test-lowest release-check lint types unit docs pictures golden atlas format clean
 
 audit: $(STAMP)
 	$(BIN)/python -m dpaudit run audits -j $(WORKERS)
@@ -32,14 +32,23 @@ docs: $(STAMP)
 
 # The tests with the lowest versions that pyproject.toml allows, in an environment of its own (pip cannot choose these, uv can).
 LOWEST := .venv-lowest
+# Golden results are pinned for the versions of constraints.txt alone.
 test-lowest: $(LOWEST)/.installed
-	$(LOWEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore tests/golden
 
 $(LOWEST)/.installed: pyproject.toml
 	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
 	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -e '.[test]'
 	touch $@
+
+# Builds wheel and sdist, installs each in a clean environment outside of the repository, and uses it there.
+release-check: $(STAMP)
+	$(BIN)/python -m benchmarks.release
+
+# Draws the picture of README.md and docs/index.md again.
+pictures: $(STAMP)
+	$(BIN)/python -m benchmarks.pictures docs/pictures
 
 # Pins the results of the audits in tests/golden anew, and prints which of them changed.
 golden: $(STAMP)

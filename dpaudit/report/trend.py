@@ -53,6 +53,6 @@ def _draw(axes: Axes, there: list[tuple[int, Entry]], runs: int) -> None:
     if claimed:
         axes.plot(*zip(*claimed, strict=True), color=COLOURS["ink"], linestyle="--", label="claimed")
     axes.set(xlabel="run", ylabel="epsilon", xlim=(0.5, runs + 0.5))
-    axes.set_ylim(bottom=0.0)
+    axes.set_ylim(0.0, 1.1 * max(epsilon for _, epsilon in [*shown, *claimed]) or 1.0)
     axes.set_xticks(range(1, runs + 1, max(1, math.ceil(runs / 8))))
     axes.legend(loc="best")
