@@ -42,7 +42,9 @@ def use(built: Path, folder: Path, version: str) -> None:
     run([str(command), "init"], folder)
     assert "1 NO_VIOLATION_FOUND" in run([str(command), "run"], folder)
     typed = folder / "venv" / "bin" / "python"
-    run([str(typed), "-c", "from dpaudit.mechanisms import registry; registry.find('laplace-half-scale')"], folder)
+    run(
+        [str(typed), "-c", "from dpaudit.mechanisms.laplace import LaplaceMechanism; import dpaudit.statements"], folder
+    )
 
 
 def run(words: list[str], folder: Path, *, code: int = 0) -> str:

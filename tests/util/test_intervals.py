@@ -28,16 +28,18 @@ def counts_of(trials: int) -> list[int]:
 @pytest.mark.parametrize("trials", TRIALS)
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_interval_equals_statsmodels_bit_for_bit(trials, alpha):
+    if SCIPY < (1, 15) and trials > 10**9:
+        pytest.skip("SciPy before 1.15 returns NaN for some counts, which clopper_pearson refuses")
     for count in counts_of(trials):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of series that converge slowly, in older releases of SciPy
+            if SCIPY < (1, 15):
+                warnings.simplefilter("ignore")  # of series that converge slowly
             low, high = proportion_confint(count, trials, alpha=alpha, method="beta")
+            found = clopper_pearson(count, trials, alpha=alpha)
         # Releases of statsmodels differ at the ends (0 and 1, or NaN); the bound is the end itself.
         expected = (0.0 if count == 0 else float(low), 1.0 if count == trials else float(high))
-        # Before SciPy 1.15 its law of statistics and its special functions use different algorithms.
-        assert clopper_pearson(count, trials, alpha=alpha) == (
-            expected if SCIPY >= (1, 15) else pytest.approx(expected, rel=1e-9)
-        )
+        # In SciPy 1.14 its law of statistics and its special functions use different algorithms.
+        assert found == (expected if SCIPY >= (1, 15) else pytest.approx(expected, rel=1e-9))
 
 
 @pytest.mark.parametrize("trials", [1, 2, 3, 10, 1000])
