@@ -5,14 +5,14 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: audit test test-lowest lint types unit golden atlas format clean
+.PHONY: audit test test-lowest release-check lint types unit docs pictures golden atlas format clean
 
 audit: $(STAMP)
 	$(BIN)/python -m dpaudit run audits -j $(WORKERS)
 
-# Types are checked beside the tests: mypy has one process, and there is nothing to wait for.
+# Types are checked and the site is built beside the tests: both have one process, and there is nothing to wait for.
 test: lint
-	$(MAKE) -j 2 types unit
+	$(MAKE) -j 2 types docs unit
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
@@ -26,16 +26,29 @@ unit: $(STAMP)
 	$(BIN)/python -m compileall -qq dpaudit mechanisms benchmarks || true
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n $(WORKERS) --dist worksteal
 
+# The site, in docs/_build/html. Strict: a link or a reference in a docstring that leads nowhere is an error.
+docs: $(STAMP)
+	$(BIN)/sphinx-build --quiet --fail-on-warning --keep-going -b html docs docs/_build/html
+
 # The tests with the lowest versions that pyproject.toml allows, in an environment of its own (pip cannot choose these, uv can).
 LOWEST := .venv-lowest
+# Golden results are pinned for the versions of constraints.txt alone.
 test-lowest: $(LOWEST)/.installed
-	$(LOWEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal
+	OMP_NUM_THREADS=1 $(LOWEST)/bin/python -m pytest -q -n $(WORKERS) --dist worksteal --ignore tests/golden
 
 $(LOWEST)/.installed: pyproject.toml
 	test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
 	$(LOWEST)/bin/python -m pip install --quiet --disable-pip-version-check uv
 	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct -e '.[test]'
 	touch $@
+
+# Builds wheel and sdist, installs each in a clean environment outside of the repository, and uses it there.
+release-check: $(STAMP)
+	$(BIN)/python -m benchmarks.release
+
+# Draws the picture of README.md and docs/index.md again.
+pictures: $(STAMP)
+	$(BIN)/python -m benchmarks.pictures docs/pictures
 
 # Pins the results of the audits in tests/golden anew, and prints which of them changed.
 golden: $(STAMP)
@@ -59,4 +72,4 @@ $(STAMP): pyproject.toml constraints.txt
 	touch $(STAMP)
 
 clean:
-	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist docs/_build

@@ -14,7 +14,7 @@ import importlib
 import os
 from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 @functools.cache

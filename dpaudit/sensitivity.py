@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._util.notebook import card
 from dpaudit._util.validation import check_choice, check_count, check_non_negative, shorten
 from dpaudit._util.values import fingerprint, is_frame, is_series, source
 from dpaudit.claims import Relation, Verdict
@@ -60,6 +61,11 @@ class SensitivityEstimate:
             ]
         )
 
+    def _repr_html_(self) -> str:
+        facts = [*_pair_facts(self.pair, self.answers), ("pairs tried", str(self.pairs))]
+        title = f"{self.norm} sensitivity of {self.query} at least {self.sensitivity:.12g}"
+        return card("", title, facts, text=str(self))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SensitivityCheck:
@@ -94,6 +100,16 @@ class SensitivityCheck:
             lines += [f"  largest change over all pairs tried: {self.largest:.12g}"]
         lines.append(f"  {self.pairs} pairs tried, seed={self.seed}, rounding allowance {self.tolerance:g} relative")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        change = self.largest if self.witness_change is None else self.witness_change
+        facts = [
+            ("claimed", f"{self.bound:.12g}"),
+            ("largest change found" if self.witness is None else "the answer changes by", f"{change:.12g}"),
+            *_pair_facts(self.worst if self.witness is None else self.witness, self.answers),
+            ("pairs tried", str(self.pairs)),
+        ]
+        return card(self.verdict, f"{self.norm} sensitivity of {self.query}", facts, text=str(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -461,8 +477,20 @@ def _name(function: Any) -> str:
 
 
 def _answer_line(answers: tuple[Any, Any]) -> str:
+    return f"    answers   : {_answers_in_words(answers)}"
+
+
+def _answers_in_words(answers: tuple[Any, Any]) -> str:
     first, second = (str(answer) if isinstance(answer, Failed) else shorten(answer) for answer in answers)
-    return "    answers   : " + " ".join(f"{first} and {second}".split())  # arrays and frames print several lines
+    return " ".join(f"{first} and {second}".split())  # arrays and frames print several lines
+
+
+def _pair_facts(pair: Pair, answers: tuple[Any, Any]) -> list[tuple[str, str]]:
+    return [
+        ("data", source(pair.data)),
+        ("neighbour", source(pair.neighbour)),
+        ("answers", _answers_in_words(answers)),
+    ]
 
 
 def _pair_lines(pair: Pair) -> list[str]:

@@ -143,8 +143,8 @@ class RandomisedResponse:
         (``iid=True``), the multinomial ``(diag(l) - l l')/(n (p-q)^2)`` with ``l = q + (p - q) pi``.
         The lecture notes print ``1/(a^2 n)`` for two categories: four times the largest value it can take (docs/theory.md R21).
 
-        >>> RandomisedResponse.keep_or_uniform(0.5).covariance([0.7, 0.3], 18, iid=True)[1, 1].round(12)
-        np.float64(0.053333333333)
+        >>> float(RandomisedResponse.keep_or_uniform(0.5).covariance([0.7, 0.3], 18, iid=True)[1, 1].round(12))
+        0.053333333333
         """
         pi = array_within("proportions", proportions, 0.0, 1.0, empty=False)
         if pi.size != len(self.categories) or abs(pi.sum() - 1.0) > 1e-9:

@@ -10,7 +10,7 @@ OURS = (
     "pytest_plugin.session",
     "report.html",
     "report.junit",
-    "report.plots",
+    "result.plots",
     "cli.rows",
     "symbolic",
     "utility",

@@ -33,10 +33,13 @@ def with_new_names(given: Mapping[str, Any], names: Mapping[str, str], *, stackl
     return renamed
 
 
-def checked_keywords(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def checked_keywords(
+    elsewhere: Mapping[str, str] | None = None, /, **names: str
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function accept old keywords (``old="new"``) and refuse unknown ones with a suggestion.
 
-    Python itself refuses an unknown keyword with a TypeError that lists nothing; this raises InvalidArgument.
+    ``elsewhere`` says where a keyword belongs that is often tried here. Python itself refuses an unknown keyword with a
+    TypeError that lists nothing; this raises InvalidArgument.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -48,6 +51,8 @@ def checked_keywords(**names: str) -> Callable[[Callable[P, R]], Callable[P, R]]
         def call(*args: P.args, **keywords: P.kwargs) -> R:
             given: Any = with_new_names(keywords, names)
             for name in given:
+                if name in (elsewhere or {}):
+                    raise InvalidArgument(f"{name}={given[name]!r} is not an option here. {(elsewhere or {})[name]}")
                 if name not in known:
                     check_choice(by_name, option=name)
             return function(*args, **given)

@@ -88,7 +88,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccountantCheck:
-    """The result of :func:`check_accountant`.
+    """The result of :func:`dpaudit.check_accountant`.
 
     ``findings`` has the smallest case of each flaw; ``worst`` the case that understates most, by the ratio of truth and report.
     ``refused`` counts cases on which the accountant raised an exception, ``refusal`` says what the last one was.

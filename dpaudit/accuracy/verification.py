@@ -180,7 +180,7 @@ def verify(
     Parameters
     ----------
     theorem
-        A name from :func:`dpaudit.accuracy.theorems.names`, or a :class:`Theorem` of your own.
+        A name from ``dpaudit.accuracy.theorems.names``, or a :class:`Theorem` of your own.
     where
         ``None`` for the theorem's own region; a mapping from parameters to lists of values (a grid: all combinations
         are evaluated) or to :class:`Range` (a region: Hypothesis searches it); an iterable of points; or a Hypothesis

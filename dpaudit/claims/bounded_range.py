@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit._util.validation import check_positive
-from dpaudit.claims.claim import Profile, Relation, check_known_relation, readable
+from dpaudit.claims.claim import Profile, Relation, as_relation, readable
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class BoundedRange(Profile):
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon)
-        check_known_relation(self.relation)
+        object.__setattr__(self, "relation", as_relation(self.relation))
 
     def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         gap = np.maximum(-np.expm1(np.minimum(epsilon - self.epsilon, 0.0) / 2.0), 0.0)

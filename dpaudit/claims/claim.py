@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import enum
 from collections.abc import Callable
 from dataclasses import MISSING, replace
@@ -10,6 +11,7 @@ from typing import Protocol, Self, overload, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._util.validation import did_you_mean
 from dpaudit.errors import InvalidArgument
 
 
@@ -120,11 +122,20 @@ class Profile:
         return implies(self, other)
 
 
-def check_known_relation(relation: object) -> None:
-    """Check that a claim's relation is None or a :class:`Relation`."""
-    if relation is not None and not isinstance(relation, Relation):
-        known = ", ".join(map(repr, Relation))
-        raise InvalidArgument(f"relation={relation!r} must be None or one of {known}.")
+def as_relation(relation: object) -> Relation | None:
+    """Return the relation of a claim, which may be given by its value, as ``repr`` shows it."""
+    if relation is None or isinstance(relation, Relation):
+        return relation
+    with contextlib.suppress(ValueError):
+        return Relation(relation)
+    if isinstance(relation, float | int) and not isinstance(relation, bool):
+        raise InvalidArgument(
+            f"relation={relation!r} must be None or a Relation. Is it a delta? That is another claim: "
+            f"ApproxDP(epsilon, {relation!r})."
+        )
+    known = ", ".join(map(repr, Relation))
+    hint = did_you_mean(relation, [member.value for member in Relation])
+    raise InvalidArgument(f"relation={relation!r} must be None or one of {known}, or the value of one.{hint}")
 
 
 def readable(claim: object) -> str:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit._util.validation import check_choice, check_positive, shorten
-from dpaudit.claims.claim import Claim, Profile, Relation, check_known_relation
+from dpaudit.claims.claim import Claim, Profile, Relation, as_relation
 from dpaudit.claims.standard import PureDP, randomised_response_profile
 from dpaudit.errors import InvalidArgument
 
@@ -79,13 +79,12 @@ class MetricDP(Profile):
         self, epsilon: float, distance: str | Callable[[Any, Any], float], relation: Relation | None = None
     ) -> None:
         check_positive(epsilon=epsilon)
-        check_known_relation(relation)
         if not callable(distance) and ":" not in str(distance):
             check_choice(DISTANCES, distance=distance)
         named = f"{distance.__module__}:{distance.__qualname__}" if hasattr(distance, "__qualname__") else str(distance)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "distance", named if callable(distance) else distance)
-        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "relation", as_relation(relation))
         object.__setattr__(self, "function", distance if callable(distance) else DISTANCES.get(distance))
 
     def at(self, parameter: float) -> Self:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit._util.validation import check_positive, shorten
-from dpaudit.claims.claim import Profile, Relation, check_known_relation, readable
+from dpaudit.claims.claim import Profile, Relation, as_relation, readable
 from dpaudit.claims.standard import randomised_response_profile
 from dpaudit.errors import InvalidArgument
 
@@ -67,9 +67,8 @@ class ProfileDP(Profile):
         self, points: Iterable[Sequence[float]], relation: Relation | None = None, factor: float = 1.0
     ) -> None:
         check_positive(factor=factor)
-        check_known_relation(relation)
         object.__setattr__(self, "points", _checked(points))
-        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "relation", as_relation(relation))
         object.__setattr__(self, "factor", factor)
 
     @classmethod

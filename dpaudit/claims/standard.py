@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpaudit._util.deprecation import renamed_fields
 from dpaudit._util.validation import check_non_negative, check_open_unit, check_positive
-from dpaudit.claims.claim import Profile, Relation, check_known_relation, readable
+from dpaudit.claims.claim import Profile, Relation, as_relation, readable
 from dpaudit.claims.gaussian import gaussian_delta
 from dpaudit.claims.moments import best_order_delta
 from dpaudit.errors import InvalidArgument
@@ -32,7 +32,7 @@ class PureDP(Profile):
 
     def __post_init__(self) -> None:
         check_positive(epsilon=self.epsilon, hint=_did_you_mean_positive("PureDP", self.epsilon))
-        check_known_relation(self.relation)
+        object.__setattr__(self, "relation", as_relation(self.relation))
 
     def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         return randomised_response_profile(self.epsilon, epsilon)
@@ -63,10 +63,9 @@ class ApproxDP(Profile):
         check_non_negative(epsilon=epsilon)
         hint = "Use PureDP(epsilon) for delta = 0." if delta == 0 else ""
         check_open_unit(delta=delta, hint=hint)
-        check_known_relation(relation)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "delta_claimed", delta)
-        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "relation", as_relation(relation))
 
     def at(self, parameter: float) -> Self:
         """Return the claim with the same delta and another epsilon."""
@@ -93,7 +92,7 @@ class GaussianDP(Profile):
 
     def __post_init__(self) -> None:
         check_positive(mu=self.mu)
-        check_known_relation(self.relation)
+        object.__setattr__(self, "relation", as_relation(self.relation))
 
     def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         return gaussian_delta(epsilon, self.mu)
@@ -116,7 +115,7 @@ class ZeroConcentratedDP(Profile):
 
     def __post_init__(self) -> None:
         check_positive(rho=self.rho)
-        check_known_relation(self.relation)
+        object.__setattr__(self, "relation", as_relation(self.relation))
 
     def _delta(self, epsilon: NDArray[np.float64]) -> NDArray[np.float64]:
         return np.array([best_order_delta(e, lambda a: self.rho * a, math.inf) for e in epsilon.tolist()])
@@ -139,7 +138,7 @@ class RenyiDP(Profile):
 
     def __post_init__(self) -> None:
         check_positive(order=self.order, epsilon=self.epsilon)
-        check_known_relation(self.relation)
+        object.__setattr__(self, "relation", as_relation(self.relation))
         if self.order <= 1.0:
             raise InvalidArgument(f"order={self.order!r} must be above 1; order 1 is the Kullback-Leibler divergence.")
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from dpaudit._util.validation import check_positive, shorten
-from dpaudit.claims.claim import Profile, Relation, check_known_relation, readable
+from dpaudit.claims.claim import Profile, Relation, as_relation, readable
 from dpaudit.claims.profile import UPWARDS
 from dpaudit.errors import InvalidArgument
 
@@ -85,9 +85,8 @@ class TradeOffDP(Profile):
         factor: float = 1.0,
     ) -> None:
         check_positive(factor=factor)
-        check_known_relation(relation)
         object.__setattr__(self, "vertices", _corners_below(vertices) if callable(vertices) else _checked(vertices))
-        object.__setattr__(self, "relation", relation)
+        object.__setattr__(self, "relation", as_relation(relation))
         object.__setattr__(self, "factor", factor)
 
     def f(self, alpha: float) -> float:

@@ -6,6 +6,7 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, NoReturn
 
@@ -116,12 +117,53 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     proof.add_argument("--seed", type=int, default=0, help="seed of the search (default 0)")
     proof.add_argument("--law", action="store_true", help="print the laws on the pair that is shown")
 
+    sensitivity = known["sensitivity"] = commands.add_parser(
+        "sensitivity",
+        help="check the sensitivity of a query, without noise and without samples",
+        description="Search for neighbours on which a deterministic query changes by more than it should.",
+        epilog=EXIT_CODES,
+    )
+    sensitivity.add_argument("target", metavar="QUERY", help="a function of the data: file.py:name or pkg.mod:name")
+    _query(sensitivity, bound="--bound")
+    _data_sets(sensitivity)
+    sensitivity.add_argument(
+        "--examples", type=_count, default=300, metavar="N", help="pairs to generate (default 300)"
+    )
+
+    diagnosis = known["diagnose"] = commands.add_parser(
+        "diagnose",
+        help="find the faulty part of query plus noise, in four stages",
+        description="Check the sensitivity of the query, the noise, its calibration, and the mechanism end to end.",
+        epilog=EXIT_CODES,
+    )
+    _one_function(diagnosis)
+    diagnosis.add_argument("--query", required=True, metavar="QUERY", help="the query without noise: file.py:name")
+    diagnosis.add_argument(
+        "--noise",
+        required=True,
+        metavar="LAW",
+        help="the law of the noise: 'laplace(SCALE)', 'gaussian(SIGMA)' or 'discrete-laplace(SCALE)'",
+    )
+    _query(diagnosis, bound="--sensitivity")
+    diagnosis.add_argument(
+        "--samples", type=_count, default=200_000, metavar="N", help="budget of the last stage (default 2e5)"
+    )
+    diagnosis.add_argument(
+        "--alpha", type=float, default=1e-6, metavar="A", help="false-alarm probability (default 1e-6)"
+    )
+
     listing = known["list"] = commands.add_parser("list", help="list audits without running them")
     listing.add_argument("targets", nargs="*", metavar="TARGET", help=TARGET)
     listing.add_argument("--json", action="store_true", help="as JSON")
 
     report = known["report"] = commands.add_parser("report", help="turn saved results into reports")
-    report.add_argument("results", type=Path, metavar="RESULTS.json")
+    report.add_argument(
+        "results",
+        type=Path,
+        nargs="+",
+        metavar="RESULTS.json",
+        help="results of a run; with several, oldest first, the HTML report of the last shows the trend",
+    )
     for kind, text in _REPORTS.items():
         report.add_argument(f"--{kind}", type=Path, metavar="FILE", help=f"write {text}")
 
@@ -175,6 +217,13 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     tradeoff.add_argument("--plot", type=Path, metavar="FILE.svg", help="write a picture")
     tradeoff.add_argument("--json", action="store_true", help="as JSON")
 
+    completion = known["completion"] = commands.add_parser(
+        "completion",
+        help="print a script that completes commands and options in a shell",
+        description='Print a completion script: eval "$(dpaudit completion bash)" in ~/.bashrc; zsh and fish alike.',
+    )
+    completion.add_argument("shell", choices=("bash", "zsh", "fish"))
+
     for name, text in ROOMS.items():
         commands.add_parser(name, help=text, add_help=False)
     return parser, known
@@ -203,15 +252,27 @@ def _one_function(parser: argparse.ArgumentParser, *, required: bool = True) -> 
         "--curve", metavar="POINTS", help="a privacy profile by points EPSILON:DELTA, e.g. 0:0.38,1:0.13,3:1e-3"
     )
     claim.add_argument("--bounded-range", type=float, metavar="EPSILON", help="epsilon of bounded range")
-    parser.add_argument("--rows", required=True, metavar="ROWS", help="what a row is, e.g. 'integers(0, 10)'")
-    parser.add_argument("--relation", choices=("add-remove", "substitute"), required=True, help="who are neighbours")
-    parser.add_argument("--min-size", type=int, default=None, metavar="N", help="fewest rows")
-    parser.add_argument("--max-size", type=int, default=6, metavar="N", help="most rows (default 6)")
+    _data_sets(parser)
     parser.add_argument(
         "--calls",
         choices=("data", "data-rng", "batched"),
         help="how it is called: f(data), f(data, rng) or f(data, size, rng) (default: by the names of its parameters)",
     )
+
+
+def _data_sets(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--rows", required=True, metavar="ROWS", help="what a row is, e.g. 'integers(0, 10)'")
+    parser.add_argument("--relation", choices=("add-remove", "substitute"), required=True, help="who are neighbours")
+    parser.add_argument("--min-size", type=int, default=None, metavar="N", help="fewest rows")
+    parser.add_argument("--max-size", type=int, default=6, metavar="N", help="most rows (default 6)")
+
+
+def _query(parser: argparse.ArgumentParser, *, bound: str) -> None:
+    parser.add_argument(bound, type=float, required=True, metavar="S", help="claimed sensitivity of the query")
+    parser.add_argument(
+        "--norm", choices=("l1", "l2", "linf", "hamming"), default="l1", help="how a change is measured (default l1)"
+    )
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the search (default 0)")
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
@@ -312,13 +373,26 @@ def room_module(name: str) -> str:
 
 
 def _room(name: str, words: list[str]) -> tuple[Any, argparse.Namespace]:
+    command, parser = _room_parser(name)
+    if not words and any(isinstance(part, argparse._SubParsersAction) and part.required for part in parser._actions):
+        words = ["--help"]
+    args = parser.parse_args(words)
+    return command.run, args
+
+
+def _room_parser(name: str) -> tuple[Any, Parser]:
     import importlib
 
     command = importlib.import_module(room_module(name))
     parser = Parser(prog=f"dpaudit {name}", description=ROOMS[name][0].upper() + ROOMS[name][1:] + ".")
     command.add_arguments(parser)
-    args = parser.parse_args(words)
-    return command.run, args
+    return command, parser
+
+
+def all_parsers() -> dict[str, argparse.ArgumentParser]:
+    """Return the parser of every command, and of dpaudit itself under the empty name."""
+    parser, known = build_parser()
+    return {"": parser, **known, **{name: _room_parser(name)[1] for name in ROOMS}}
 
 
 def _settings(args: argparse.Namespace) -> Any:
@@ -327,16 +401,24 @@ def _settings(args: argparse.Namespace) -> Any:
     return load(Path.cwd(), overrides={name: getattr(args, name, None) for name in _SETTINGS})
 
 
+def _progress_without_terminal() -> AbstractContextManager[None]:
+    from dpaudit.engine.progress import logged
+
+    return logged()
+
+
 def _run(args: argparse.Namespace, out: Console, err: Console) -> int:
     from dpaudit.cli.run import run_command
 
-    return run_command(args, _settings(args), Path.cwd(), out, err)
+    with _progress_without_terminal():
+        return run_command(args, _settings(args), Path.cwd(), out, err)
 
 
 def _check(args: argparse.Namespace, out: Console, err: Console) -> int:
     from dpaudit.cli.commands.check import check_command
 
-    return check_command(args, _settings(args), Path.cwd(), out, err)
+    with _progress_without_terminal():
+        return check_command(args, _settings(args), Path.cwd(), out, err)
 
 
 def _accountant(args: argparse.Namespace, out: Console, err: Console) -> int:
@@ -349,6 +431,27 @@ def _verify(args: argparse.Namespace, out: Console, err: Console) -> int:
     from dpaudit.cli.commands.check import verify_command
 
     return verify_command(args, _settings(args), Path.cwd(), out, err)
+
+
+def _sensitivity(args: argparse.Namespace, out: Console, err: Console) -> int:
+    from dpaudit.cli.commands.stages import sensitivity_command
+
+    return sensitivity_command(args, _settings(args), Path.cwd(), out, err)
+
+
+def _diagnose(args: argparse.Namespace, out: Console, err: Console) -> int:
+    from dpaudit.cli.commands.stages import diagnose_command
+
+    with _progress_without_terminal():
+        return diagnose_command(args, _settings(args), Path.cwd(), out, err)
+
+
+def _completion(args: argparse.Namespace, out: Console, err: Console) -> int:
+    del err
+    from dpaudit.cli.commands.completion import completion_script
+
+    out.block(completion_script(args.shell, all_parsers()))
+    return ExitCode.OK
 
 
 def _list(args: argparse.Namespace, out: Console, err: Console) -> int:
@@ -385,14 +488,14 @@ def _report(args: argparse.Namespace, out: Console, err: Console) -> int:
     from dpaudit.report import check_reports, write_reports
     from dpaudit.report.document import read_document
 
-    document = read_document(args.results)
+    *earlier, document = [read_document(path) for path in args.results]
     kinds = {kind: getattr(args, kind) for kind in _REPORTS}
     check_reports(kinds)
     if not any(kinds.values()):
         from dpaudit.report.terminal import show_summary
 
         show_summary(out, document)
-    for path in write_reports(document, kinds):
+    for path in write_reports(document, kinds, earlier):
         out.line(f"wrote {path}")
     return document.exit_code()
 
@@ -431,6 +534,9 @@ _COMMANDS: dict[str, Any] = {
     "check": _check,
     "accountant": _accountant,
     "verify": _verify,
+    "sensitivity": _sensitivity,
+    "diagnose": _diagnose,
+    "completion": _completion,
     "list": _list,
     "report": _report,
     "compare": _compare,
@@ -439,7 +545,7 @@ _COMMANDS: dict[str, Any] = {
 }
 
 
-_RUN_CODE_OF_OTHERS = ("run", "check", "list", "verify", "accountant", "tradeoff")
+_RUN_CODE_OF_OTHERS = ("run", "check", "list", "verify", "sensitivity", "diagnose", "accountant", "tradeoff")
 
 
 def entry() -> NoReturn:

@@ -21,6 +21,7 @@ from dpaudit.cli.plan import RunPlan, make_plan
 from dpaudit.errors import DPAuditError, InvalidArgument
 from dpaudit.report import KINDS, check_reports, github_summary, write_reports
 from dpaudit.report.document import AccuracyEntry, Document, Entry, Failure, sorted_entries
+from dpaudit.report.origin import origin_of
 from dpaudit.report.terminal import Style, could_not_run, show_failure, show_line, show_story, totals
 
 CANNOT_END = (
@@ -123,7 +124,7 @@ def _run_all(
     for entry in document.all_entries:
         if not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE):
             console.line("")
-            show_story(console, entry, style)
+            show_story(console, entry, style, after_line=True)
     console.block(f"\n{totals(document)}")
     if document.failures:
         console.line(could_not_run(document))
@@ -149,6 +150,7 @@ def _with_earlier(plan: RunPlan, results: Iterator[Outcome]) -> Iterator[Outcome
 
 def deliver(args: argparse.Namespace, document: Document, console: Console) -> None:
     """Write what was asked for, the plain results first: a report that fails must not lose them."""
+    document = replace(document, origin=origin_of(Path.cwd()))
     if args.output is not None:
         write_whole(args.output, document.to_json())
         console.line(f"wrote {args.output}")

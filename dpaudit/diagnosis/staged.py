@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit._util.literals import rebuild
+from dpaudit._util.notebook import card
 from dpaudit._util.validation import check_count, check_open_unit
 from dpaudit.claims import Claim, Verdict
 from dpaudit.diagnosis.calibration import Calibration, calibration
@@ -35,6 +36,7 @@ from dpaudit.engine.audit import audit, name_of
 from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.neighbours import Neighbours, Pair, as_neighbours, fixed
 from dpaudit.result.model import Result
+from dpaudit.result.notebook import picture
 from dpaudit.sensitivity import Norm, SensitivityCheck, check_sensitivity, distance
 
 WIDTH = 110
@@ -109,6 +111,17 @@ class Diagnosis:
             "the pair that refutes the claim; the other stages are exact."
         )
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("sensitivity", str(self.sensitivity.verdict)),
+            ("noise", str(self.noise.verdict)),
+            ("calibration", str(self.calibration.verdict)),
+            ("end to end", str(self._end_to_end)),
+            ("what to do", self._advice()),
+        ]
+        svg = "" if self.end_to_end is None else picture(self.end_to_end)
+        return card(self.verdict, f"{self.mechanism}: {self.summary}", facts, text=str(self), svg=svg)
 
     def _advice(self) -> str:
         if self.culprits == ("elsewhere",):

@@ -29,7 +29,18 @@ from dpaudit.result.model import Channel, Result
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@checked_keywords(power="detect_factor")
+ELSEWHERE = {
+    "workers": "Give executor=, e.g. concurrent.futures.ProcessPoolExecutor(4); `dpaudit run --workers 4` makes one itself.",
+    "expect": "It belongs to a definition: dpaudit.Audit(..., expect='VIOLATION'), which `dpaudit run` and pytest compare with "
+    "the verdict. Here, compare result.verdict yourself.",
+    "delta": "It belongs to the claim: dpaudit.ApproxDP(epsilon, delta).",
+    "epsilon": "It belongs to the claim: dpaudit.PureDP(epsilon).",
+    "relation": "It belongs to the neighbours, e.g. dpaudit.neighbours.add_remove(...), and may be named by the claim.",
+}
+"""Keywords that are not options of an audit, and where they belong."""
+
+
+@checked_keywords(ELSEWHERE, power="detect_factor")
 def audit(
     mechanism: Any,
     claim: Claim,
@@ -175,7 +186,9 @@ def assert_private(
     name: str | None = None,
     **options: Any,
 ) -> Result:
-    """Audit, and raise :class:`PrivacyViolation` with the witness, or :class:`Inconclusive`; otherwise return the result.
+    """Audit, and raise an error if a violation is found or nothing could be decided; otherwise return the result.
+
+    The errors are :class:`~dpaudit.errors.PrivacyViolation`, with the witness, and :class:`~dpaudit.errors.Inconclusive`.
 
     Inside pytest it is part of the run: it has the run's options, and a share of the run's alpha unless it names its own.
 

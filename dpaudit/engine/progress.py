@@ -1,4 +1,7 @@
-"""Progress lines on stderr: samples, evidence and time left, then the search for a small example. Silent without a terminal.
+"""Progress on stderr: samples, evidence and time left, then the search for a small example.
+
+On a terminal or in a notebook it is a bar. Elsewhere it is silent, except in commands (:func:`logged`): they write a line every
+ten seconds, so that a log of continuous integration shows that they are alive.
 
 An audit that runs in a worker process has no line of its own: it sends messages through a pipe, and the parent shows one line
 per running audit.
@@ -14,11 +17,13 @@ import os
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from types import TracebackType
 from typing import Any, NamedTuple, Protocol, Self
 
+from dpaudit._util.terminal.console import Console
 from dpaudit.engine.events import (
     Confirming,
     Event,
@@ -34,6 +39,7 @@ SEND_EVERY = 0.2  # seconds
 LONGEST_NAME = 500
 LONGEST_SHOWN = 60  # of a name, beside a bar,
 LONGEST_BEFORE_WORDS = 30  # and beside words that would not fit into 80 columns otherwise
+LOG_EVERY = 10.0  # seconds between two lines without a terminal
 
 
 class _Bar(Protocol):
@@ -45,11 +51,76 @@ class _Bar(Protocol):
 
 
 def watched() -> bool:
-    """Return whether stderr is a terminal, outside of continuous integration."""
+    """Return whether stderr is a terminal or a notebook, outside of continuous integration."""
+    if os.environ.get("CI"):
+        return False
     try:
-        return sys.stderr is not None and sys.stderr.isatty() and not os.environ.get("CI")
+        return _in_notebook() or (sys.stderr is not None and sys.stderr.isatty())
     except ValueError:  # closed, by a mechanism
         return False
+
+
+_logging = False  # inside of ``logged``
+
+
+@contextlib.contextmanager
+def logged() -> Iterator[None]:
+    """Inside, audits write a line every ten seconds where there is neither a terminal nor a notebook."""
+    global _logging
+    before, _logging = _logging, True
+    try:
+        yield
+    finally:
+        _logging = before
+
+
+class _LogLine:
+    """A bar without a terminal: a line of text, at most every ten seconds."""
+
+    def __init__(self, name: str, samples: int = 0) -> None:
+        self._name = _shortened(name, LONGEST_SHOWN)
+        self._samples = samples
+        self._words = ""
+        self._began = self._last = time.monotonic()
+        self.n = 0.0
+        self.deadline: float | None = None
+
+    def update(self, n: float) -> None:
+        self.n += n
+        evidence = f", {self._words}" if self._words else ""
+        self._write(f"{self._name}: {self.n:,.0f} of {self._samples:,} samples{evidence}")
+
+    def set_postfix_str(self, s: str, refresh: bool) -> None:
+        del refresh
+        self._words = s
+
+    def set_description_str(self, text: str, refresh: bool) -> None:
+        del refresh
+        self._write(text)
+
+    def _write(self, text: str) -> None:
+        now = time.monotonic()
+        if now - self._last >= LOG_EVERY:
+            self._last = now
+            Console(sys.stderr).line(f"dpaudit: {text}, {now - self._began:.0f} s")
+
+    def close(self) -> None:
+        """Nothing is left to be removed."""
+
+    clear = refresh = close
+
+
+def _in_notebook() -> bool:
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return type(shell).__name__ == "ZMQInteractiveShell"
+
+
+def _tqdm() -> Any:
+    """Return tqdm's bar for this place: a widget in a notebook that has ipywidgets, otherwise characters."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there are no widgets
+        from tqdm.auto import tqdm
+    return tqdm
 
 
 class Progress:
@@ -197,9 +268,8 @@ class ProgressHandler:
 @functools.cache
 def _kind() -> Any:
     """The bar; where time is a budget too, what is left of it bounds what the samples would still take."""
-    from tqdm import tqdm
 
-    class Line(tqdm):  # type: ignore[misc]  # it has no types
+    class Line(_tqdm()):  # type: ignore[misc]  # it has no types
         deadline: float | None = None
 
         @property
@@ -215,6 +285,8 @@ def _kind() -> Any:
 
 
 def _line(name: str, samples: int, deadline: float | None) -> Any:
+    if not watched() and _logging:
+        return _LogLine(name, samples)
     line = _kind()(
         total=samples,
         desc=_shortened(name, LONGEST_SHOWN),
@@ -240,7 +312,7 @@ def _pipe(wanted: bool | None) -> Connection | None:
 
 
 def _here(wanted: bool | None) -> bool:
-    return watched() if wanted is None else wanted
+    return watched() or _logging if wanted is None else wanted
 
 
 def relay_to(pipe: Connection | None) -> None:
@@ -282,10 +354,10 @@ class _Doing(NamedTuple):
     text: str
 
     def line(self) -> Any:
-        from tqdm import tqdm
-
+        if not watched() and _logging:
+            return _LogLine(self.name)
         # The bar of a line without a total is blank; with it tqdm cuts the line where the terminal ends.
-        return tqdm(desc=self._words(), file=sys.stderr, leave=False, bar_format="{desc}{bar}")
+        return _tqdm()(desc=self._words(), file=sys.stderr, leave=False, bar_format="{desc}{bar}")
 
     def show(self, line: Any) -> None:
         line.set_description_str(self._words(), refresh=True)
@@ -337,7 +409,7 @@ class Board:
 
     def __init__(self, *, wanted: bool | None = None) -> None:
         # Writing small pieces at once is what pipes of Unix do.
-        self._shown = os.name == "posix" and (watched() if wanted is None else wanted)
+        self._shown = os.name == "posix" and _here(wanted)
         self._lines: dict[str, Any] = {}
         self._kinds: dict[str, type[_Drawn] | type[_Doing]] = {}  # of the messages that the lines show
         self._ended: set[str] = set()

@@ -52,6 +52,15 @@ from dpaudit.mechanism.code_constants import code_constants
 from dpaudit.neighbours import Pair
 from dpaudit.result.model import Channel, Result, StoppedBy
 
+DEPENDENT_CALLS = (
+    "Outputs of different calls differ more than outputs of one call: the mechanism keeps state, or outputs of one call depend "
+    "on each other"
+)
+ONE_VALUE_PER_CALL = (
+    "All outputs of one call are equal: one noise value is drawn for the whole batch. Draw one for each output, as in "
+    "rng.laplace(scale=..., size=size)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class RunLimits:
@@ -118,6 +127,7 @@ class Run:
         self.reproducible = False
         self.swept = False
         self.probe_settled = False  # shared random state would have been detected
+        self.one_value_per_call = False
         self.runner = TaskRunner(self.options.executor)
         self.trajectory: list[tuple[int, float]] = []
         self.earlier: Shown | None = None  # what the attempt in batches has shown, if a second one followed
@@ -273,6 +283,7 @@ class Run:
         self.reproducible = found.reproducible
         self.runner.reproducible = found.reproducible and found.distinctive
         self.probe_settled = found.distinctive
+        self.one_value_per_call = found.one_value_per_call
         self._check_untouched(pair)
         return found
 
@@ -295,10 +306,7 @@ class Run:
                 self._settled(settled.candidate, settled.log_wealth)
                 self._probe_again(settled.candidate.pair)
                 if self.sampler.batched and self.phase.stateful and not self.confirmed:
-                    raise NotConfirmed(
-                        "Outputs of different calls differ more than outputs of one call: the mechanism keeps state, or "
-                        "outputs of one call depend on each other"
-                    )
+                    raise NotConfirmed(ONE_VALUE_PER_CALL if self.one_value_per_call else DEPENDENT_CALLS)
                 if self.phase.refuted and not self.confirmed:
                     self._confirm()
                 if self.phase.refuted and self.options.until == "violation":

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpaudit._util.notebook import card
 from dpaudit._util.validation import check_count, check_open_unit, shorten
 from dpaudit._util.values import source
 from dpaudit.claims import (
@@ -83,6 +84,17 @@ class Verification:
             f"  {self.pairs} pairs tried in both orders, seed={self.seed}, tolerance={self.tolerance:g} (relative)"
         )
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        pair, value = (self.worst, self.largest) if self.witness is None else (self.witness, self.witness_value)
+        facts = [
+            ("claimed", repr(self.claim)),
+            (self.quantity, f"{value:.12g} on this pair, {self.allowed:.12g} allowed"),
+            ("data", source(pair.data)),
+            ("neighbour", source(pair.neighbour)),
+            ("pairs tried", f"{self.pairs}, in both orders"),
+        ]
+        return card(self.verdict, f"exact law of {self.mechanism}", facts, text=str(self))
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from types import FunctionType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -228,6 +229,8 @@ def called_otherwise(mechanism: Any) -> str:
     function = mechanism.__wrapped__
     name = getattr(function, "__name__", "")
     name = name if name.isidentifier() else "f"
+    if isinstance(function, FunctionType) and next(iter(inspect.signature(function).parameters), "") == "self":
+        return f"{function.__qualname__} is a method without its object: make one, and pass that object's {name}."
     fitting = [count for count in range(4) if _takes(function, count)]
     if not fitting or arguments in fitting:
         return ""

@@ -181,6 +181,8 @@ class Hooks:
         report = yield
         if self._session is not None:
             self._session.attach(item, report, None if call.excinfo is None else call.excinfo.value)
+        if call.excinfo is not None and isinstance(call.excinfo.value, PrivacyViolation):
+            _summarise(report, call.excinfo.value.result)
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
@@ -226,6 +228,17 @@ def _has_table(folder: Path) -> bool:
             except (OSError, ValueError, TypeError, AttributeError, RecursionError):
                 return False
     return False
+
+
+def _summarise(report: pytest.TestReport, result: Any) -> None:
+    """Begin the line of pytest's short summary, which is cut at the width of the terminal, with the numbers."""
+    from dpaudit.result.model import Result
+
+    crash = getattr(report.longrepr, "reprcrash", None)
+    if crash is not None and isinstance(result, Result):
+        from dpaudit.result.text import shown
+
+        crash.message = f"{shown(result)}, claimed {result.claim!r}: {result.name}"
 
 
 def _cut_our_frames(error: BaseException) -> None:

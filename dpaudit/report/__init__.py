@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,15 +36,20 @@ def check_reports(paths: Mapping[str, Path | None]) -> None:
         check_available()
 
 
-def write_reports(document: Document, paths: Mapping[str, Path | None]) -> Iterator[Path]:
-    """Write each report that a path is given for, whole or not at all, and yield the paths."""
+def write_reports(
+    document: Document, paths: Mapping[str, Path | None], earlier: Sequence[Document] = ()
+) -> Iterator[Path]:
+    """Write each report that a path is given for, whole or not at all, and yield the paths.
+
+    The HTML report also shows what became of audits since ``earlier`` runs.
+    """
     from dpaudit._util.files import write_whole
 
     for kind in KINDS:
         path = paths.get(kind)
         if path is not None:
             module = importlib.import_module(f"dpaudit.report.{kind}")
-            write_whole(path, module.render(document))
+            write_whole(path, module.render(document, earlier) if kind == "html" else module.render(document))
             yield path
 
 

@@ -12,6 +12,7 @@ from dpaudit._util.terminal.exit_codes import ExitCode, strongest
 from dpaudit._util.validation import check_choice
 from dpaudit.claims import Verdict
 from dpaudit.errors import InvalidArgument
+from dpaudit.report.origin import UNKNOWN, Origin
 from dpaudit.result.model import Result
 from dpaudit.utility.result import AccuracyResult
 
@@ -165,6 +166,7 @@ class Document:
     interrupted: bool = False  # these are the results so far
     fail_on: str = "inconclusive"  # the least that makes the exit code non-zero; "never": only errors do
     accuracy: tuple[AccuracyEntry, ...] = ()
+    origin: Origin = UNKNOWN
 
     @property
     def complete(self) -> bool:
@@ -208,6 +210,8 @@ class Document:
             "failures": [failure.to_dict() for failure in self.failures],
             "regressions": list(self.regressions),
         }
+        if self.origin != UNKNOWN:
+            plain["origin"] = {"date": self.origin.date, "commit": self.origin.commit}
         if self.accuracy:
             plain["accuracy"] = [entry.to_dict() for entry in self.accuracy]
         return json.dumps(plain, indent=1, sort_keys=True, allow_nan=False) + "\n"
@@ -235,12 +239,19 @@ class Document:
                 interrupted=plain.get("interrupted", not plain["complete"]) is True,
                 fail_on=fail_on,
                 accuracy=tuple(AccuracyEntry.from_dict(item) for item in plain.get("accuracy", ())),
+                origin=_origin(plain.get("origin", {})),
             )
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise InvalidArgument(f"{origin} is damaged: {type(error).__name__}: {error}.") from None
 
 
 EntryT = TypeVar("EntryT", Entry, AccuracyEntry)
+
+
+def _origin(plain: Mapping[str, Any]) -> Origin:
+    found = {"date": "", "commit": "", **plain}
+    _check_types(found, {"date": str, "commit": str})
+    return Origin(date=found["date"], commit=found["commit"])
 
 
 def _refuse_constant(name: str) -> Any:

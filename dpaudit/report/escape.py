@@ -10,6 +10,7 @@ from dataclasses import replace
 
 from dpaudit._util.terminal.escape import one_line, visible
 from dpaudit.report.document import AccuracyEntry, Document, Entry, Failure
+from dpaudit.report.origin import Origin
 from dpaudit.result.model import Result, Witness
 
 
@@ -21,6 +22,7 @@ def clean(document: Document) -> Document:
         failures=tuple(clean_failure(failure) for failure in document.failures),
         regressions=tuple(one_line(text) for text in document.regressions),
         accuracy=tuple(clean_accuracy(entry) for entry in document.accuracy),
+        origin=Origin(date=one_line(document.origin.date), commit=one_line(document.origin.commit)),
     )
 
 

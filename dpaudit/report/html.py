@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any
@@ -12,9 +13,8 @@ from typing import Any
 from dpaudit.errors import MissingDependency
 from dpaudit.report.document import Document, Entry
 from dpaudit.report.escape import clean
-from dpaudit.report.plots import Picture, pictures
-from dpaudit.report.svg import check_matplotlib
 from dpaudit.report.terminal import could_not_run, totals
+from dpaudit.report.trend import trends
 from dpaudit.report.words import (
     RELATIONS,
     by_urgency,
@@ -23,6 +23,8 @@ from dpaudit.report.words import (
     outcome,
     verdict_in_words,
 )
+from dpaudit.result.plots import Picture, pictures
+from dpaudit.result.svg import check_matplotlib
 from dpaudit.result.text import STOPPED, detectable_note, detectable_rows, shown
 
 MOST_WITH_PICTURES = 100  # audits; drawing takes a fraction of a second each, and the page has to stay readable
@@ -39,6 +41,7 @@ class Section:
     urgent: bool
     bound: str
     outcome: str
+    caught: str
     pictures: tuple[Picture, ...]
 
 
@@ -51,8 +54,11 @@ def check_available() -> None:
     check_matplotlib()
 
 
-def render(document: Document) -> str:
-    """The page. All text in it is escaped; its one script is named by its hash, and nothing else may run or load."""
+def render(document: Document, earlier: Sequence[Document] = ()) -> str:
+    """The page. All text in it is escaped; its one script is named by its hash, and nothing else may run or load.
+
+    With documents of ``earlier`` runs, oldest first, it also shows how each audit went over the runs.
+    """
     check_available()
     import jinja2
     import markupsafe
@@ -73,6 +79,9 @@ def render(document: Document) -> str:
         "document": document,
         "sections": _sections(document),
         "totals": totals(document),
+        "about_run": _about_run(document),
+        "trends": trends([*map(clean, earlier), document]) if earlier else (),
+        "runs": len(earlier) + 1,
         "could_not_run": could_not_run(document),
         "script": markupsafe.Markup(script),
         "script_hash": f"sha256-{digest}",
@@ -88,6 +97,14 @@ def render(document: Document) -> str:
     return environment.from_string(folder.joinpath("template.html").read_text(encoding="utf-8")).render(values)
 
 
+def _about_run(document: Document) -> str:
+    """Return date, commit and versions of a run, or nothing where none of them is known."""
+    versions = {f"{name} {v}": None for entry in document.entries for name, v in sorted(entry.result.versions.items())}
+    parts = [document.origin.date.replace("T", " ").replace("+00:00", " UTC")]
+    parts.append(document.origin.commit and f"commit {document.origin.commit}")
+    return "; ".join(part for part in [*parts, ", ".join(versions)] if part)
+
+
 def _sections(document: Document) -> list[Section]:
     return [
         Section(
@@ -97,6 +114,7 @@ def _sections(document: Document) -> list[Section]:
             urgent=needs_attention(entry),
             bound=shown(entry.result),
             outcome=outcome(entry),
+            caught=f"{caught:.3g}" if math.isfinite(caught := entry.result.detectable_epsilon) else "nothing",
             pictures=pictures(entry.result, prefix=f"audit-{number}-") if number <= MOST_WITH_PICTURES else (),
         )
         for number, entry in enumerate(by_urgency(document), start=1)

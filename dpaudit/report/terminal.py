@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from dpaudit._util.terminal.console import Console
+from dpaudit._util.terminal.escape import one_line
 from dpaudit.claims import Verdict
 from dpaudit.report.document import AccuracyEntry, Document, Entry, Failure
 from dpaudit.report.escape import clean_accuracy, clean_entry, clean_failure
@@ -43,9 +44,11 @@ def show_line(console: Console, entry: Entry | AccuracyEntry, style: Style, *, a
     console.line(text + after, **style.of(entry.result.verdict))
 
 
-def show_story(console: Console, entry: Entry | AccuracyEntry, style: Style) -> None:
-    """Write the whole result."""
+def show_story(console: Console, entry: Entry | AccuracyEntry, style: Style, *, after_line: bool = False) -> None:
+    """Write the whole result; after its line, which has the numbers, it begins with verdict and name alone."""
     text = accuracy_story(entry) if isinstance(entry, AccuracyEntry) else story(entry)
+    if after_line:
+        text = f"{entry.result.verdict}  {one_line(entry.result.name)}\n" + text.partition("\n")[2]
     console.block(text, **style.of(entry.result.verdict))
 
 
@@ -59,7 +62,8 @@ def line(entry: Entry) -> str:
     """One line for an audit."""
     entry = clean_entry(entry)
     verdict = entry.result.verdict
-    return _with_expectation(headline(entry.result).replace(str(verdict), f"{verdict!s:<18}", 1), entry)
+    text = headline(entry.result, with_power=True).replace(str(verdict), f"{verdict!s:<18}", 1)
+    return _with_expectation(text, entry)
 
 
 def story(entry: Entry) -> str:

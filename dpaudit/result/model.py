@@ -9,12 +9,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from dpaudit import claims
 from dpaudit._util.deprecation import renamed_fields
 from dpaudit.claims import Claim, Relation, Verdict
 from dpaudit.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 RESULT_FORMAT = 2
 # Format 1 is read too: it has other names for these entries of a result and of its witness.
@@ -149,6 +152,31 @@ class Result:
             "The truth value of a Result is ambiguous. Compare result.verdict with a dpaudit.Verdict, or use "
             "dpaudit.assert_private(...) in a test."
         )
+
+    def _repr_html_(self) -> str:
+        from dpaudit.result.notebook import as_html
+
+        return as_html(self)
+
+    def plot(self, kind: Literal["outputs", "evidence", "profile"] = "outputs", *, axes: Axes | None = None) -> Axes:
+        """Draw a picture of the result with matplotlib.
+
+        Parameters
+        ----------
+        kind : {"outputs", "evidence", "profile"}
+            Outputs on both data sets with the event; evidence against the number of samples; or the claimed privacy profile
+            with the lower bounds.
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; None: on a new figure.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            The axes, whose ``figure.savefig(...)`` writes a file.
+        """
+        from dpaudit.result.plots import plot
+
+        return plot(self, kind, axes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain data for JSON; infinities are the strings ``"inf"`` and ``"-inf"``."""

@@ -31,10 +31,13 @@ STOPPED = {
 }
 
 
-def headline(result: Result) -> str:
-    """One line: verdict, name, claim, bound, cost."""
+def headline(result: Result, *, with_power: bool = False) -> str:
+    """One line: verdict, name, claim, bound, cost; ``with_power`` adds what would have been caught where nothing was found."""
+    caught = ""
+    if with_power and result.verdict is Verdict.NO_VIOLATION_FOUND and math.isfinite(result.detectable_epsilon):
+        caught = f", would have caught {result.detectable_epsilon:.3g}"
     return (
-        f"{result.verdict}  {result.name}: claimed {claim_text(result.claim)}, shown {shown(result)} "
+        f"{result.verdict}  {result.name}: claimed {claim_text(result.claim)}, shown {shown(result)}{caught} "
         f"({result.samples:,} samples, {result.seconds:.1f} s)"
     )
 

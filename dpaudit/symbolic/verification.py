@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from dpaudit._util.notebook import card
 from dpaudit._util.validation import check_choice, check_count, check_open_unit, check_positive, shorten
 from dpaudit._util.values import fingerprint, source
 from dpaudit.claims import (
@@ -50,7 +51,7 @@ MEANING = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeVerification:
-    """The result of :func:`verify` for code whose output law was extracted.
+    """The result of :func:`dpaudit.verify` for code whose output law was extracted.
 
     ``quantity`` is what the claim bounds and ``allowed`` the claimed value. ``interval`` holds the true value on the
     ``shown`` pair (the smallest violating pair, or the worst of all), and ``epsilon`` the largest epsilon over all pairs.
@@ -108,6 +109,16 @@ class CodeVerification:
         lines.append(f"  {self.pairs} pairs tried in both orders in {self.seconds:.2f} s, seed={self.seed}")
         lines.append(f"  {MEANING}")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        facts = [
+            ("claimed", repr(self.claim)),
+            (self.quantity, f"{_shown(self.interval)} on this pair, {self.allowed:.12g} allowed"),
+            ("data", source(self.shown.data)),
+            ("neighbour", source(self.shown.neighbour)),
+            ("pairs tried", f"{self.pairs}, in both orders"),
+        ]
+        return card(self.verdict, f"exact law, from the code of {self.mechanism}", facts, text=str(self))
 
 
 def verify(
@@ -200,7 +211,7 @@ def verify_code(
     seconds: float = 60.0,
     limits: Limits | None = None,
 ) -> CodeVerification:
-    """Verify by the law of the code, also for a mechanism that declares one; arguments as for :func:`verify`."""
+    """Verify by the law of the code, also for a mechanism that declares one; arguments as for :func:`dpaudit.verify`."""
     from dpaudit._util.hypothesis_bridge import maximise, until
     from dpaudit.neighbours import as_neighbours, check_relation
 

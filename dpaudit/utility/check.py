@@ -136,7 +136,9 @@ def assert_accurate(
     name: str | None = None,
     **options: Any,
 ) -> AccuracyResult:
-    """Check, and raise :class:`AccuracyViolation` with the data set, or :class:`Inconclusive`; otherwise return the result.
+    """Check, and raise an error if the claim is refuted or nothing could be decided; otherwise return the result.
+
+    The errors are :class:`~dpaudit.errors.AccuracyViolation`, with the data set, and :class:`~dpaudit.errors.Inconclusive`.
 
     Inside pytest it has a share of the run's alpha unless it names its own.
     """

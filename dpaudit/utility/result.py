@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dpaudit._util.notebook import card
 from dpaudit.claims import Verdict
 from dpaudit.utility.error_claim import KINDS, ErrorClaim, error_claim_to_dict
 
@@ -60,6 +61,20 @@ class AccuracyResult:
 
     def __repr__(self) -> str:
         return f"<AccuracyResult {headline(self)}>"
+
+    def _repr_html_(self) -> str:
+        bound = f"{self.claim.in_words(self.upper)} or less, on what was tried"
+        if self.verdict is Verdict.VIOLATION:
+            bound = f"{self.claim.in_words(self.lower)} or more"
+        facts = [
+            ("claimed", f"{self.claim.in_words(self.claim.limit)} at most"),
+            ("observed", self.claim.in_words(self.mean_score)),
+            ("shown", bound),
+            ("data", self.data),
+            ("truth", self.truth),
+            ("cost", f"{self.samples:,} samples, {self.data_sets} data set(s), seed {self.seed}"),
+        ]
+        return card(self.verdict, f"accuracy of {self.name}", facts, text=str(self))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for JSON; infinities are text."""

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.integrate import trapezoid
 from scipy.stats import laplace, norm
 
 from dpaudit import Relation
@@ -26,7 +27,7 @@ def step_delta(part: Part, relation: Relation, epsilon: float) -> float:
     first = (1.0 - q) * plain + q * law.pdf(GRID, loc=1.0, scale=z)
     second = plain if relation is Relation.ADD_REMOVE else (1.0 - q) * plain + q * law.pdf(GRID, loc=-1.0, scale=z)
     pairs = (first, second), (second, first)
-    return max(np.trapezoid(np.maximum(p - math.exp(epsilon) * r, 0.0), GRID) for p, r in pairs)
+    return max(trapezoid(np.maximum(p - math.exp(epsilon) * r, 0.0), GRID) for p, r in pairs)
 
 
 @pytest.mark.parametrize(

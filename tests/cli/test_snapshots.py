@@ -31,7 +31,7 @@ def test_violation(project: Any) -> None:
         == """\
 VIOLATION           bad: claimed PureDP(epsilon=1.0), shown epsilon >= # (# samples, # s)
 
-VIOLATION  bad: claimed PureDP(epsilon=1.0), shown epsilon >= # (# samples, # s)
+VIOLATION  bad
 
 The claim is false, or an event of probability 1e-09 has happened. Claimed: PureDP(epsilon=1.0). Shown:
 epsilon >= #.
@@ -63,7 +63,7 @@ def test_nothing_found(project: Any) -> None:
     assert (
         blanked(project.run("run")[1])
         == """\
-NO_VIOLATION_FOUND  good: claimed PureDP(epsilon=1.0), shown epsilon >= # (# samples, # s)
+NO_VIOLATION_FOUND  good: claimed PureDP(epsilon=1.0), shown epsilon >= #, would have caught # (# samples, # s)
 VIOLATION           other: claimed PureDP(epsilon=1.0), shown epsilon >= # (# samples, # s) [as expected]
 
 # audits: # VIOLATION, # NO_VIOLATION_FOUND; # of # expectations met. False-alarm probability spent: 2e-09.
@@ -98,7 +98,7 @@ def test_inconclusive(project: Any) -> None:
         == """\
 INCONCLUSIVE        weak: claimed PureDP(epsilon=1.0), shown epsilon >= # (# samples, # s)
 
-INCONCLUSIVE  weak: claimed PureDP(epsilon=1.0), shown epsilon >= # (# samples, # s)
+INCONCLUSIVE  weak
 
 The audit could not decide; this is not a sign of privacy.
 
@@ -285,9 +285,10 @@ MISTAKES = {
         ["chekc"],
         {},
         (
-            "dpaudit: argument COMMAND: invalid choice: 'chekc' (choose from 'run', 'check', 'verify', 'list', 'report', "
-            "'compare', 'init', 'accountant', 'tradeoff', 'accuracy', 'anonymity', 'anonymise', 'risk', 'statements') "
-            "Did you mean 'check'?\nTry 'dpaudit --help'.\n"
+            "dpaudit: argument COMMAND: invalid choice: 'chekc' (choose from 'run', 'check', 'verify', 'sensitivity', "
+            "'diagnose', 'list', 'report', "
+            "'compare', 'init', 'accountant', 'tradeoff', 'completion', 'accuracy', 'anonymity', 'anonymise', 'risk', "
+            "'statements') Did you mean 'check'?\nTry 'dpaudit --help'.\n"
         ),
     ),
 }

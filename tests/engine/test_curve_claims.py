@@ -18,8 +18,8 @@ from dpaudit import BoundedRange, GaussianDP, MetricDP, ProfileDP, PureDP, Trade
 from dpaudit.engine.evidence.claim_points import MOST_BETS, curve_points, points_of
 from dpaudit.engine.evidence.one_run_tail import one_run_tail
 from dpaudit.errors import InvalidArgument
-from dpaudit.report.plots import profile
 from dpaudit.report.words import claim_in_words
+from dpaudit.result.plots import profile
 from mechanisms.registry.tight import RoundedLaplace, ShiftedGaussian, tight_mechanisms
 
 TIGHT = {tight.name: tight for tight in tight_mechanisms()[6:]}

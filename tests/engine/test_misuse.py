@@ -57,6 +57,9 @@ OPTIONS: dict[str, tuple[dict[str, Any], str]] = {
     "shrink as text": ({"shrink": "no"}, r"shrink='no' must be"),
     "boosted as text": ({"boosted": "no"}, r"boosted='no' must be"),
     "progress as text": ({"progress": "yes"}, r"progress='yes' must be"),
+    "workers": ({"workers": 2}, r"workers=2 is not an option here. Give executor="),
+    "expect": ({"expect": "VIOLATION"}, r"expect='VIOLATION' is not .*dpaudit.Audit\(\.\.\., expect="),
+    "delta": ({"delta": 1e-5}, r"delta=1e-05 is not .*ApproxDP\(epsilon, delta\)"),
     "misspelt option": ({"sample": 10}, r"option='sample' must be one of .*Did you mean 'samples'"),
     "unknown option": ({"frobnicate": 10}, r"option='frobnicate' must be one of .*'alpha'"),
 }
@@ -87,7 +90,7 @@ CALLS: dict[str, tuple[Callable[[], Any], str]] = {
     "epsilon zero": (lambda: PureDP(0), r"epsilon=0 must be positive"),
     "delta zero": (lambda: ApproxDP(1.0, 0.0), r"delta=0.0 .*Use PureDP"),
     "delta above one": (lambda: ApproxDP(1.0, 1.5), r"delta=1.5 must lie strictly between 0 and 1"),
-    "relation as text": (lambda: PureDP(1.0, "substitute"), r"relation='substitute' must be None or one of"),
+    "relation as text": (lambda: PureDP(1.0, "substitution"), r"relation='substitution' must be None or one of"),
     "no pairs": (lambda: run(where=[]), r"pairs=\[\] is empty; at least one pair"),
     "one pair without a list": (
         lambda: run(where=([], [1])),
@@ -228,3 +231,52 @@ def test_a_fixed_seed_is_refused_though_the_first_pairs_do_not_show_it() -> None
             samples=100_000,
             seed=0,
         )
+
+
+def test_a_delta_in_a_pure_claim_suggests_the_other_claim() -> None:
+    with pytest.raises(InvalidArgument, match=r"relation=1e-05 .*ApproxDP\(epsilon, 1e-05\)"):
+        PureDP(1.0, 1e-5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("relation", [None, *Relation])
+def test_the_repr_of_a_claim_can_be_pasted(relation: Relation | None) -> None:
+    claims = (PureDP(1.0, relation), ApproxDP(1.0, 1e-5, relation), dpaudit.GaussianDP(0.5, relation))
+    for claim in (*claims, dpaudit.ZeroConcentratedDP(0.1, relation), dpaudit.RenyiDP(2.0, 1.0, relation)):
+        assert eval(repr(claim), vars(dpaudit)) == claim
+    with pytest.raises(InvalidArgument, match="Did you mean 'add-remove'"):
+        PureDP(1.0, "add_remove")  # type: ignore[arg-type]
+
+
+class Query:
+    def release(self, data: Any) -> float:
+        return float(len(data))
+
+
+def mean_of_array(data: Any) -> Any:
+    return data.mean()
+
+
+def column_of_table(data: Any) -> Any:
+    return data["age"]
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "hint"),
+    [
+        (Query.release, r"Query.release is a method without its object"),
+        (mean_of_array, r"The data sets are lists\. For arrays pass container=np\.ndarray"),
+        (column_of_table, r"for data frames container=neighbours\.frame"),
+    ],
+    ids=["method", "array", "frame"],
+)
+def test_calls_that_always_fail_say_what_is_missing(mechanism: Any, hint: str) -> None:
+    with pytest.raises(MechanismError, match=hint):
+        run(mechanism, samples=2_000)
+
+
+def test_one_noise_value_for_a_whole_batch_is_named() -> None:
+    def once(data: Any, size: int, rng: np.random.Generator) -> Any:
+        return np.full(size, len(data) + rng.laplace())
+
+    result = run(dpaudit.batched(once), samples=20_000)
+    assert any("one noise value is drawn for the whole batch" in message for message in result.messages)

@@ -329,7 +329,7 @@ def test_clipped_noise_has_atoms_that_count_fully(rng):
     reach, shift = 1.0 - 0.5, 1.0 / broken.radius
     beyond = float(unit_cdf("DE", reach) + unit_cdf("DE", reach + shift))
     assert exact.delta(broken.law(0.0), broken.law(1.0), 5.0) == pytest.approx(beyond, rel=1e-7)
-    assert broken.delta_exact >= beyond
+    assert broken.delta_exact >= beyond * (1 - 1e-12)
     assert broken.epsilon_exact == math.inf
     outputs = broken.sample(4.0, 50_000, rng)
     at_the_ends = np.isin(outputs, [4.0 - broken.radius / 2, 4.0 + broken.radius / 2])

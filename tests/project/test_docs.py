@@ -16,11 +16,14 @@ witnesses was found: that depends on versions, and on how fast the machine is. `
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import doctest
+import importlib
 import importlib.util
 import io
 import itertools
+import json
 import os
 import re
 import shlex
@@ -30,10 +33,13 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
+import matplotlib.pyplot as plt
 import pytest
 
+import dpaudit
 from dpaudit.cli import main as cli
 from dpaudit.cli.commands import scaffold
 from tests import preloaded  # noqa: F401 - before the inner runs of pytest
@@ -234,8 +240,49 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_every_page_is_reached_from_the_readme() -> None:
-    linked = set(re.findall(r"\]\((docs/[^)#]+)", PAGES[0].read_text(encoding="utf-8")))
-    assert {f"docs/{page.name}" for page in PAGES[1:]} == linked
+    assert "](docs/index.md)" in PAGES[0].read_text(encoding="utf-8")
+    index = ROOT / "docs" / "index.md"
+    linked = set(re.findall(r"\]\((\w+\.md)[)#]", index.read_text(encoding="utf-8")))
+    assert {page.name for page in PAGES[1:] if page != index} == linked
+
+
+def test_the_readme_fits_a_screen_and_a_half() -> None:
+    assert len(PAGES[0].read_text(encoding="utf-8").splitlines()) <= 90
+
+
+def test_the_reference_has_every_public_name() -> None:
+    def key(value: Any) -> tuple[str, str]:  # tests that forget modules make classes twice
+        return ("", value.__name__) if isinstance(value, ModuleType) else (value.__module__, value.__qualname__)
+
+    text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("*.md"))
+    single = re.findall(r"auto(?:function|class):: dpaudit\.(\w+)$", text, re.MULTILINE)
+    documented = {key(getattr(dpaudit, name)) for name in single}
+    for name in re.findall(r"automodule:: ([\w.]+)", text):
+        module = importlib.import_module(name)
+        held = [*vars(module).values(), *(getattr(module, name) for name in getattr(module, "__all__", ()))]
+        documented |= {key(module), *(key(value) for value in held if isinstance(value, type | FunctionType))}
+    assert [name for name in dpaudit.__all__ if key(getattr(dpaudit, name)) not in documented] == []
+
+
+def test_the_tutorial_notebook_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its cells in their order, as a kernel runs them: the value of the last expression of a cell is shown."""
+    monkeypatch.setattr("matplotlib.pyplot.show", lambda: None)
+    notebook = json.loads((ROOT / "docs" / "tutorial.ipynb").read_text(encoding="utf-8"))
+    names: dict[str, Any] = {"__name__": "__main__"}
+    shown = []
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        for number, cell in enumerate(notebook["cells"]):
+            if cell["cell_type"] == "code":
+                assert cell["outputs"] == [], "outputs of the notebook are not kept: they would become out of date"
+                tree = ast.parse("".join(cell["source"]))
+                last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+                exec(compile(tree, f"cell {number}", "exec"), names)
+                if last is not None:
+                    shown.append(eval(compile(ast.Expression(last.value), f"cell {number}", "eval"), names))
+    plt.close("all")
+    verdicts = [str(value.verdict) for value in shown if hasattr(value, "_repr_html_") and value._repr_html_()]
+    assert verdicts == ["VIOLATION", "NO_VIOLATION_FOUND", "VIOLATION", "NO_VIOLATION_FOUND"]
+    assert "Event: output" in printed.getvalue()
 
 
 def test_the_workflow_to_paste_is_the_one_that_init_writes() -> None:

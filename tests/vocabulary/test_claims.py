@@ -168,7 +168,10 @@ def test_at_keeps_the_rest():
         (lambda: PureDP("1"), "must be a number, not str"),
         (lambda: PureDP(True), "not bool"),
         (lambda: PureDP(10**400), "must be positive and finite"),
-        (lambda: PureDP(1.0, relation="substitute"), r"relation='substitute'.*Relation\.SUBSTITUTE"),
+        (
+            lambda: PureDP(1.0, relation="substitut"),
+            r"relation='substitut'.*Relation\.SUBSTITUTE.*Did you mean 'substitute'",
+        ),
         (lambda: ApproxDP(1.0, 0), "delta=0 .*Use PureDP"),
         (lambda: ApproxDP(1.0, 1.0), r"delta=1\.0"),
         (lambda: ApproxDP(-0.1, 0.1), r"epsilon=-0\.1"),

@@ -319,7 +319,7 @@ def within_bound(
     high: float | None = None,
     releases: int = DECILES,
 ) -> Bound:
-    """Return :func:`within` as a :class:`Bound`, with the hypotheses that these parameters violate.
+    """Return :func:`within` as a :class:`~dpaudit.accuracy.Bound`, with the hypotheses that these parameters violate.
 
     The printed forms have the hypotheses of the report, gamma <= 0.1 on [0, 1]; the corrected and sharp ones need
     a <= d + gamma <= b only.

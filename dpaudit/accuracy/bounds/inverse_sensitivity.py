@@ -184,7 +184,7 @@ def _search(
 def mean_error_bound(
     *, n: int, quantile: float | Fraction, epsilon: float, rho: float | None = None, law: DataLaw = UNIFORM
 ) -> Bound:
-    """Return :func:`mean_error` as a :class:`Bound`.
+    """Return :func:`mean_error` as a :class:`~dpaudit.accuracy.Bound`.
 
     Parameters
     ----------

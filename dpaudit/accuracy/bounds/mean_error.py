@@ -409,7 +409,7 @@ def corrected_mean_error_bound(
     closed: bool = False,
     releases: int = DECILES,
 ) -> Bound:
-    """Return the corrected theorem as a :class:`Bound`.
+    """Return the corrected theorem as a :class:`~dpaudit.accuracy.Bound`.
 
     Parameters
     ----------

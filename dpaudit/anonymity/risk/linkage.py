@@ -194,7 +194,9 @@ def _only_possible(matches: Matches) -> Matches:
     head = np.concatenate([np.arange(groups), groups + matches.class_, np.full(classes, sink)])
     capacity = np.concatenate([sizes, sizes[matches.group], records]).astype(np.int32)
     shape = (sink + 1, sink + 1)
-    flow = maximum_flow(scipy.sparse.csr_array((capacity, (tail, head)), shape=shape), source, sink)
+    # Before SciPy 1.15 maximum_flow refuses indices of 64 bits.
+    edges = (np.asarray(tail, dtype=np.int32), np.asarray(head, dtype=np.int32))
+    flow = maximum_flow(scipy.sparse.csr_array((capacity, edges), shape=shape), source, sink)
     if flow.flow_value < matches.people.records:
         raise InvalidArgument(
             f"everyone=True: at most {flow.flow_value} of {matches.people.records} people can have a record of their own in the "

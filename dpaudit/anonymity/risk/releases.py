@@ -260,7 +260,9 @@ class _Programme:
                     columns.append(place[cell, value])
                     total[row] += problem.held[cell].get(value, 0)
         shape = (len(equations), len(place))
-        return cls(place, scipy.sparse.csr_array((np.ones(len(rows)), (rows, columns)), shape=shape), np.array(total))
+        # Before SciPy 1.15 milp refuses indices of 64 bits.
+        places = (np.array(rows, dtype=np.int32), np.array(columns, dtype=np.int32))
+        return cls(place, scipy.sparse.csr_array((np.ones(len(rows)), places), shape=shape), np.array(total))
 
     def allows(self, cell: int, value: tuple[str, Any]) -> bool:
         """Return True if some person of the cell can have the value."""

@@ -165,7 +165,7 @@ class Table:
         quasi_identifiers, sensitive, missing
             As for :meth:`from_frame`.
         options
-            Passed to :func:`dpaudit.anonymity.tables.reading.read_frame`.
+            Passed to :func:`dpaudit.anonymity.read_frame`.
         """
         from dpaudit.anonymity.tables.reading import read_frame
 

@@ -7,7 +7,7 @@ import contextlib
 import inspect
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dpaudit._util.terminal.console import Console, Unbroken
 from dpaudit._util.terminal.exit_codes import ExitCode
@@ -26,13 +26,16 @@ from dpaudit.report.document import Document
 from dpaudit.report.terminal import Style, show_story
 from dpaudit.result.model import StoppedBy
 
+if TYPE_CHECKING:
+    from dpaudit.neighbours import Neighbours
+
 
 def check_command(args: argparse.Namespace, settings: Settings, here: Path, out: Console, err: Console) -> int:
     """``dpaudit check``: the one audit has the alpha of the whole run."""
     console = err if args.json else out
     check_reports({name: getattr(args, name) for name in ("output", *KINDS)})
     with contextlib.redirect_stdout(Unbroken(console.stream)):  # what files and mechanisms print
-        item = Collected(_audit(args, settings, here), "")
+        item = Collected(audit_of(args, settings, here), "")
         with Interrupts() as interrupts, executor_for(settings) as executor:
             options = {**settings.overrides(), "alpha": settings.alpha, "executor": executor}
             outcome = attempt(item, options, settings.root, interrupts)
@@ -58,7 +61,7 @@ def verify_command(args: argparse.Namespace, settings: Settings, here: Path, out
     from dpaudit.symbolic.verification import verify_code
 
     with contextlib.redirect_stdout(Unbroken(err.stream)):
-        audit = _audit(args, settings, here)
+        audit = audit_of(args, settings, here)
         try:
             found = verify_code(
                 audit.mechanism,
@@ -75,26 +78,36 @@ def verify_command(args: argparse.Namespace, settings: Settings, here: Path, out
     out.block(str(found))
     if args.law:
         out.block(f"law on the data:\n{found.law}\nlaw on the neighbour:\n{found.neighbour_law}")
+    return exit_code_of(found.verdict)
+
+
+def exit_code_of(verdict: Verdict) -> ExitCode:
+    """Return the exit code of a command that ends with one verdict."""
     codes = {Verdict.VIOLATION: ExitCode.FAILED, Verdict.INCONCLUSIVE: ExitCode.UNDECIDED}
-    return codes.get(found.verdict, ExitCode.OK)
+    return codes.get(verdict, ExitCode.OK)
 
 
-def _audit(args: argparse.Namespace, settings: Settings, here: Path) -> Audit:
-    """Make the audit that the options of ``check`` and ``verify`` describe."""
-    from dpaudit import neighbours
-    from dpaudit.cli.rows import check_sizes, parse_rows
-
+def audit_of(args: argparse.Namespace, settings: Settings, here: Path) -> Audit:
+    """Make the audit that the options of ``check``, ``verify`` and ``diagnose`` describe."""
     claim = claim_of(args)
-    rows = parse_rows(args.rows)
-    smallest = args.min_size if args.min_size is not None else (0 if args.relation == "add-remove" else 1)
-    check_sizes(smallest, args.max_size)
-    make = neighbours.add_remove if args.relation == "add-remove" else neighbours.substitute
     return Audit(
         name=getattr(args, "program", None) or args.target or "",
         mechanism=_mechanism(args, settings, here),
         claim=claim,
-        neighbours=make(rows, min_size=smallest, max_size=args.max_size),
+        neighbours=neighbours_of(args),
     )
+
+
+def neighbours_of(args: argparse.Namespace) -> Neighbours:
+    """Make the neighbours that ``--rows``, ``--relation``, ``--min-size`` and ``--max-size`` describe."""
+    from dpaudit import neighbours
+    from dpaudit.cli.rows import check_sizes, parse_rows
+
+    rows = parse_rows(args.rows)
+    smallest = args.min_size if args.min_size is not None else (0 if args.relation == "add-remove" else 1)
+    check_sizes(smallest, args.max_size)
+    make = neighbours.add_remove if args.relation == "add-remove" else neighbours.substitute
+    return make(rows, min_size=smallest, max_size=args.max_size)
 
 
 def _mechanism(args: argparse.Namespace, settings: Settings, here: Path) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from importlib import metadata
 from pathlib import Path
 
 from dpaudit.errors import InvalidArgument
@@ -63,12 +65,35 @@ jobs:
 FILES = {"audits/first_audit.py": AUDIT, ".github/workflows/dpaudit.yml": WORKFLOW}
 
 
+def requirement(direct_url: str | None) -> str | None:
+    """Return what pip installs this dpaudit from; None if that is a folder or file of this machine.
+
+    ``direct_url`` is the text of ``direct_url.json`` (PEP 610), which pip writes unless a package came from an index.
+
+    >>> requirement('{"url": "https://host/dpaudit.git", "vcs_info": {"vcs": "git", "commit_id": "0a1b2c"}}')
+    'dpaudit[report] @ git+https://host/dpaudit.git@0a1b2c'
+    >>> requirement('{"url": "file:///home/me/dpaudit", "dir_info": {"editable": true}}') is None
+    True
+    """
+    if direct_url is None:
+        return "dpaudit[report]"
+    found = json.loads(direct_url)
+    url = str(found.get("url", ""))
+    if url.startswith("file:") or not url:
+        return None
+    if "vcs_info" in found:
+        url = f"{found['vcs_info']['vcs']}+{url}@{found['vcs_info']['commit_id']}"
+    return f"dpaudit[report] @ {url}"
+
+
 def write_scaffold(folder: Path) -> list[str]:
     """Write what is missing below ``folder`` and return what to tell the user. Nothing is ever overwritten."""
     if not folder.is_dir():
         raise InvalidArgument(f"folder={str(folder)!r} is not a folder; make it first.")
     lines = []
+    wanted = requirement(_direct_url())
     for name, text in FILES.items():
+        text = text if wanted is None else text.replace("dpaudit[report]", wanted)
         path = folder / name
         try:
             if not path.parent.is_dir():
@@ -84,6 +109,8 @@ def write_scaffold(folder: Path) -> list[str]:
             lines.append(f"kept {path}, which was there already")
         except OSError as error:
             raise InvalidArgument(f"{str(path)!r} cannot be written: {error.strerror or error}.") from None
+    if wanted is None:
+        lines.append("This dpaudit was installed from a folder: put where CI can install it from into the workflow.")
     where = "" if folder == Path() else f"cd {folder} && "
     return [
         *lines,
@@ -96,3 +123,10 @@ def write_scaffold(folder: Path) -> list[str]:
         "  [tool.dpaudit]",
         '  audits = ["audits"]',
     ]
+
+
+def _direct_url() -> str | None:
+    try:
+        return metadata.distribution("dpaudit").read_text("direct_url.json")
+    except metadata.PackageNotFoundError:
+        return None

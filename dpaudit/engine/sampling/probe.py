@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import traceback
 from dataclasses import dataclass
 from typing import Any
@@ -24,6 +25,7 @@ class Probe:
     reproducible: bool
     raised: float  # share of the releases that raised
     distinctive: bool  # equal outputs would not be chance
+    one_value_per_call: bool  # the outputs of each call were all equal, those of two calls were not
     outputs: tuple[Encoded, Encoded]  # of D and of D', from different seeds
 
     @property
@@ -77,7 +79,8 @@ def probe(sampler: Sampler, pair: Pair, entropy: int, size: int, deadline: float
             "so they are not independent. Draw from the `rng` that is handed in."
         )
     raised = np.mean([raised_share(drawn), raised_share(other_side)])
-    return Probe(_same(drawn, again), float(raised), distinctive, (drawn, other_side))
+    alike = all(_all_equal(batch) for batch in (drawn, other_seed, other_side)) and not _same(drawn, other_seed)
+    return Probe(_same(drawn, again), float(raised), distinctive, sampler.batched and alike, (drawn, other_side))
 
 
 def traceback_of(mechanism: Mechanism, data: Any, seed: np.random.SeedSequence) -> str:
@@ -96,9 +99,29 @@ def traceback_of(mechanism: Mechanism, data: Any, seed: np.random.SeedSequence) 
             case _:
                 mechanism.sample(data, 1, rng)
     except Exception as error:
-        hint = called_otherwise(mechanism) if isinstance(error, TypeError) else ""
+        hint = (called_otherwise(mechanism) if isinstance(error, TypeError) else "") or expects_array(error, data)
         return traceback.format_exc() + (f"\n{hint}" if hint else "")
     return "(and did not raise when called once more)"
+
+
+def expects_array(error: Exception, data: Any) -> str:
+    """Return a hint if a function failed because its data are a list where it expects an array or a frame.
+
+    >>> expects_array(AttributeError("'list' object has no attribute 'mean'"), [1])
+    'The data sets are lists. For arrays pass container=np.ndarray to the neighbours, for data frames ...
+    """
+    wanted = isinstance(error, AttributeError | TypeError) and isinstance(data, list)
+    if not wanted or not re.search(r"'list'|list indices", str(error)):
+        return ""
+    return (
+        "The data sets are lists. For arrays pass container=np.ndarray to the neighbours, for data frames "
+        "container=neighbours.frame(columns, dtypes)."
+    )
+
+
+def _all_equal(batch: Encoded) -> bool:
+    keys = record_keys(batch)
+    return bool((keys == keys[:1]).all())
 
 
 def _same(a: Encoded, b: Encoded) -> bool:

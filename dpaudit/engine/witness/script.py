@@ -15,6 +15,7 @@ from dpaudit import claims
 from dpaudit._util.literals import constructed
 from dpaudit._util.terminal.escape import one_line
 from dpaudit.claims import Claim
+from dpaudit.engine.witness.main_source import main_source
 from dpaudit.engine.witness.python_code import EventCode
 from dpaudit.mechanism import Batched, Fresh, Mechanism, Named, PerRelease, Plain
 from dpaudit.mechanism.conversations import Conversation
@@ -72,6 +73,7 @@ class Written:
     imports: tuple[str, ...] = ()
     expression: str = ""
     replayed: tuple[str, ...] = ()  # names of ``dpaudit.replay`` in the expression
+    definitions: str = ""  # source of what cannot be imported, because a notebook or the main program defines it
 
     @property
     def public(self) -> str:
@@ -116,7 +118,8 @@ def script(witness: Witness, claim: Claim, code: EventCode, origin: Any, *, one_
     text = TEMPLATE.format(
         claim=repr(claim),
         event=one_line(witness.event).replace("\\", "\\\\").replace('"', "'"),
-        imports=import_block(modules, witness.data + witness.neighbour, helpers, written.imports, missing),
+        imports=import_block(modules, witness.data + witness.neighbour, helpers, written.imports, missing)
+        + (f"\n\n\n{written.definitions}\n" if written.definitions else ""),
         mechanism=written.expression or f"placeholder({f'the mechanism {full_name(origin)}'!r})",
         data=witness.data if witness.literal else f"placeholder('the data')  # {one_line(witness.data)}",
         neighbour=witness.neighbour if witness.literal else f"placeholder('the data')  # {one_line(witness.neighbour)}",
@@ -228,6 +231,9 @@ def write(origin: Any) -> Written:
         if not inner.expression or not wrapper:
             return inner
         return replace(inner, expression=f"{wrapper}({inner.expression})", replayed=(wrapper, *inner.replayed))
+    own = None if getattr(origin, "__module__", None) != "__main__" else main_source(origin)
+    if own is not None:
+        return Written(own.imports, origin.__name__, definitions=own.definitions)
     name = getattr(origin, "__qualname__", "")
     module = getattr(origin, "__module__", "") or ""
     if name and module != "__main__" and "<" not in name and _found(module, name) is origin:

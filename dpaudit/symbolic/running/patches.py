@@ -98,14 +98,14 @@ class Reach:
     def of(cls, function: Any) -> Reach:
         """Look for everything once; ``hidden`` are all generators that exist, wherever they are held."""
         names = _namespaces(function)
-        own = {id(value): value for space in names for value in space.values() if isinstance(value, types.FunctionType)}
+        own = {id(value): value for space in names for value in space.values() if type(value) is types.FunctionType}
         code = getattr(inspect.unwrap(function) if callable(function) else function, "__func__", function)
         if isinstance(code, types.FunctionType):
             own[id(code)] = code
         cells = _cells(function)
         roots = [*(value for space in names for value in space.values()), *(cell.cell_contents for cell in cells)]
         hidden = {id(item): item for item in (*_all_generators(), *_generators_within(roots))}
-        kinds = {value for value in roots if isinstance(value, type)} | {type(function)}
+        kinds = {value for value in roots if issubclass(type(value), type)} | {type(function)}
         classes = [kind for kind in kinds if _namespace(kind) is not None]
         return cls(names, cells, list(own.values()), classes, list(hidden.values()))
 
@@ -130,7 +130,8 @@ def _generators_within(roots: list[Any]) -> list[Any]:
     waiting = list(roots)
     while waiting and len(seen) < _MOST_VISITED:
         item = waiting.pop()
-        if id(item) in seen or isinstance(item, types.ModuleType | type | types.FunctionType | types.CodeType):
+        # isinstance() would ask a weak proxy for the class of its object, which may be gone.
+        if id(item) in seen or issubclass(type(item), types.ModuleType | type | types.FunctionType | types.CodeType):
             continue
         seen.add(id(item))
         if _is_generator(item):
@@ -283,7 +284,8 @@ def _namespaces(function: Any) -> list[dict[str, Any]]:
         waiting.extend(
             (other, depth + 1)
             for other in namespace.values()
-            if isinstance(other, types.ModuleType | types.FunctionType | type) or _own_attributes(other) is not None
+            if issubclass(type(other), types.ModuleType | types.FunctionType | type)
+            or _own_attributes(other) is not None
         )
     return list(found.values())
 
@@ -326,12 +328,14 @@ def _if_users(names: dict[str, Any]) -> dict[str, Any] | None:
 
 def _own_attributes(value: Any) -> dict[str, Any] | None:
     """The attributes of an instance of a class of the user's."""
-    if isinstance(value, types.ModuleType | types.FunctionType | type) or is_symbol(value):
+    # Nothing is asked of the value itself before its class is known to be the user's: it may be a proxy of what is gone.
+    if issubclass(type(value), types.ModuleType | types.FunctionType | type) or is_symbol(value):
         return None
     module = sys.modules.get(type(value).__module__)
-    if module is None or not hasattr(value, "__dict__"):
+    if module is None or _if_users(vars(module)) is None or not hasattr(value, "__dict__"):
         return None
-    return vars(value) if _if_users(vars(module)) is not None else None
+    attributes: dict[str, Any] = vars(value)
+    return attributes
 
 
 def _filled(cell: Any) -> bool:

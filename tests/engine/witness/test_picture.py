@@ -14,7 +14,7 @@ from dpaudit.engine.views.float_bits import build_bit_views
 from dpaudit.engine.views.learner import build_views
 from dpaudit.engine.witness.event import Event, simplest
 from dpaudit.engine.witness.picture import picture
-from dpaudit.report.plots import Summary
+from dpaudit.result.plots import Summary
 
 SIZE = 2000
 

@@ -1,4 +1,4 @@
-"""Pictures of a result as SVG that lives inside an HTML page and takes its colours from it.
+"""Pictures of a result: as SVG that lives inside an HTML page and takes its colours from it, or on axes of matplotlib.
 
 Three of them: the evidence against the number of samples with the threshold; the outputs under both data sets with the
 event shaded; and the claimed privacy profile delta(epsilon) with the certified lower bounds over it.
@@ -42,10 +42,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit._util.terminal.escape import one_line
+from dpaudit._util.validation import check_choice
 from dpaudit.claims import MetricDP, ProfileDP, PureDP, TradeOffDP, Verdict, claimed_epsilon
-from dpaudit.errors import MissingDependency
-from dpaudit.report.svg import COLOURS, LABELLED, WIDE, draw_svg
+from dpaudit.errors import InvalidArgument, MissingDependency
 from dpaudit.result.model import Frequency, Result
+from dpaudit.result.svg import COLOURS, LABELLED, WIDE, Box, check_matplotlib, draw_svg
 from dpaudit.result.text import parameter_words
 
 if TYPE_CHECKING:
@@ -74,30 +75,59 @@ class Picture:
     svg: str
 
 
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What a picture shows, and the function that draws it on axes."""
+
+    title: str
+    caption: str
+    draw: Callable[[Axes], None]
+    box: Box = WIDE
+
+    def picture(self, prefix: str) -> Picture:
+        """Draw it as SVG."""
+        return Picture(self.title, self.caption, draw_svg(self.draw, prefix, self.title, self.box))
+
+
 def pictures(result: Result, *, prefix: str = "") -> tuple[Picture, ...]:
     """All pictures that the result has something for. ``prefix`` keeps ids apart where many SVGs share a page.
 
     A result may come from a file, and what it says about outputs need not make a picture: then there is none.
     """
-    makers: tuple[tuple[str, Callable[[Result, str], Picture | None]], ...] = (
-        ("evidence", evidence),
-        ("outputs", outputs),
-        ("profile", profile),
-    )
-    made = (_attempted(maker, result, f"{prefix}{name}-") for name, maker in makers)
-    return tuple(picture for picture in made if picture is not None)
+    made = (picture(result, kind, prefix=f"{prefix}{kind}-") for kind in DRAWINGS)
+    return tuple(found for found in made if found is not None)
 
 
-def _attempted(maker: Callable[[Result, str], Picture | None], result: Result, prefix: str) -> Picture | None:
+def picture(result: Result, kind: str, *, prefix: str = "") -> Picture | None:
+    """One picture, or None where the result has nothing for it."""
     try:
-        return maker(result, prefix)
+        drawing = DRAWINGS[kind](result)
+        return None if drawing is None else drawing.picture(prefix)
     except MissingDependency:
         raise
     except Exception:  # whatever numpy and matplotlib raise on numbers that nobody measured
         return None
 
 
-def evidence(result: Result, prefix: str = "") -> Picture | None:
+def plot(result: Result, kind: str, axes: Axes | None) -> Axes:
+    """Draw one picture on the axes, or on those of a new figure, and return them; see :meth:`dpaudit.Result.plot`."""
+    check_choice(DRAWINGS, kind=kind)
+    check_matplotlib()
+    drawing = DRAWINGS[kind](result)
+    if drawing is None:
+        raise InvalidArgument(
+            f"kind={kind!r}: this result has nothing for that picture. An audit that drew no outputs has none of them to show."
+        )
+    if axes is None:
+        import matplotlib.pyplot as plt
+
+        axes = plt.subplots(figsize=(6.0, 4.0), layout="constrained")[1]
+    drawing.draw(axes)
+    axes.set_title(drawing.title)
+    return axes
+
+
+def evidence(result: Result) -> Drawing | None:
     """Evidence against the claim over the samples, with the threshold at which the claim is refuted."""
     drawable = [(n, w) for n, w in result.trajectory if 0 <= n <= LARGEST_SHOWN and abs(w) <= LARGEST_SHOWN]
     if not drawable or not abs(result.log_threshold) <= LARGEST_SHOWN:
@@ -122,10 +152,13 @@ def evidence(result: Result, prefix: str = "") -> Picture | None:
         f"10^{threshold:.1f} with probability at most {result.alpha:g}"
     )
     caption += "; it did." if crossed and result.verdict is Verdict.VIOLATION else "."
-    return Picture("Evidence against the claim", caption, draw_svg(draw, prefix, "Evidence against samples"))
+    caption += (
+        " The line is flat while events are learned: nothing is bet on samples that are used to choose what to bet on."
+    )
+    return Drawing("Evidence against the claim", caption, draw)
 
 
-def outputs(result: Result, prefix: str = "") -> Picture | None:
+def outputs(result: Result) -> Drawing | None:
     """Outputs under both data sets with the event shaded; None where the result has no summary of outputs."""
     found = Summary.read(result.outputs)
     if found is None:
@@ -139,7 +172,7 @@ def outputs(result: Result, prefix: str = "") -> Picture | None:
         caption += f" Up to {100.0 * missing:.2g} % of a side lie outside the picture."
     if result.witness is None and found.pair:
         caption += f" Data: {found.pair[0]}; neighbour: {found.pair[1]}."
-    return Picture("Outputs under both data sets", caption, draw_svg(draw, prefix, "Outputs under both data sets", box))
+    return Drawing("Outputs under both data sets", caption, draw, box)
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +286,7 @@ def _categories(axes: Axes, summary: Summary) -> None:
     axes.legend(loc="lower right", bbox_to_anchor=(1.0, 1.0), ncols=3, columnspacing=1.2, handlelength=1.4)
 
 
-def profile(result: Result, prefix: str = "") -> Picture | None:
+def profile(result: Result) -> Drawing | None:
     """The largest delta that the claim allows at each epsilon, and what was shown about the mechanism.
 
     Let ``[a, A]`` and ``[b, B]`` be the exact intervals of an event's probability on the two sides. Whatever the epsilon, the
@@ -330,7 +363,14 @@ def profile(result: Result, prefix: str = "") -> Picture | None:
             " The dashed line is what the counts of the witness show (98 % confidence); where it is above the solid one, "
             "more leaks than was claimed."
         )
-    return Picture("Claimed profile and lower bounds", caption, draw_svg(draw, prefix, "Privacy profile"))
+    return Drawing("Claimed profile and lower bounds", caption, draw)
+
+
+DRAWINGS: Mapping[str, Callable[[Result], Drawing | None]] = {
+    "evidence": evidence,
+    "outputs": outputs,
+    "profile": profile,
+}
 
 
 def _defining_points(result: Result, widest: float, floor: float) -> tuple[Floats, Floats] | None:
