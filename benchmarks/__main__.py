@@ -23,6 +23,7 @@ NAMES = {
     "detection": "samples to detect, over all broken mechanisms",
     "soundness": "false alarms and bounds above the truth on tight mechanisms",
     "presentations": "false alarms on sound mechanisms that present their outputs differently",
+    "promises": "leaks at exactly the detectable epsilon, and how many are found",
     "mutation": "mutants of the reference mechanisms, and how many are found",
     "scaling": "throughput over workers",
     "samplers": "samplers of the reference mechanisms against the bare draws",

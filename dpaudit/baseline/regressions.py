@@ -1,4 +1,13 @@
-"""Compare a run with its baseline, and list the regressions."""
+"""Compare a run with its baseline, and list the regressions.
+
+One check, one alpha. The check of an audit can report a regression by chance in two ways: the claim seems refuted, or the
+stored event seems to have changed. The first rests on one conclusion of the new audit alone: its verdict if the claim is what it
+was, and otherwise its bound on epsilon; each of them is false with probability at most the audit's alpha. The second may happen
+with probability ``CHANGE_SHARE / VERDICT_SHARE`` of that alpha. So a run that is compared or saved gives each audit
+``VERDICT_SHARE`` of its part of alpha, and both together are wrong with probability at most that part. (Audits with an alpha of
+their own, and files of runs made without a baseline, have used all of it for the verdict: there a check costs alpha /
+``VERDICT_SHARE``.)
+"""
 
 from __future__ import annotations
 
@@ -19,6 +28,8 @@ from dpaudit.utility.result import AccuracyResult
 
 LESS_POWER = 2.0  # times the margin above the claim: a quarter of the samples, more than a busy machine takes away
 SMALL_MARGIN = 0.02
+VERDICT_SHARE = 0.9  # of an audit's part of alpha, for its verdict and bound, if the run is compared with a baseline
+CHANGE_SHARE = 0.1  # the rest, for the change of the stored event
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +118,17 @@ def _refuted(before: Stored, after: Stored) -> str:
     """The claim of the baseline is false now, whatever is claimed today.
 
     ``epsilon_lower`` at ``delta`` says: the mechanism is not (e, delta)-private for any smaller e. That contradicts a
-    profile which is at most ``delta`` at such an e.
+    profile which is at most ``delta`` at such an e. If the claim is the same, the verdict says all that and nothing else is
+    read, because for some claims verdict and bound do not hold jointly at one alpha.
     """
     if before.verdict is Verdict.VIOLATION:
         return ""
     below = after.epsilon_lower * (1.0 - 1e-9)
-    contradicted = below > 0.0 and before.claim.delta(below) <= after.delta
-    if contradicted or (after.verdict is Verdict.VIOLATION and after.claim == before.claim):
+    if after.claim == before.claim:
+        refuted = after.verdict is Verdict.VIOLATION
+    else:
+        refuted = below > 0.0 and before.claim.delta(below) <= after.delta
+    if refuted:
         at = f" at delta {after.delta:g}" if after.delta else ""
         return f"the baseline's claim {before.claim!r} is refuted: epsilon >= {after.epsilon_lower:.4g}{at}."
     return ""
@@ -149,14 +164,14 @@ def _changed(before: Stored, after: Stored, measured: Leading | None) -> str:
     """The stored event on the stored pair has another log-ratio now.
 
     Each of the two intervals fails with probability at most ``alpha / 2``, so for an unchanged mechanism they are disjoint
-    with probability at most ``alpha``, the smaller of the two audits'.
+    with probability at most ``alpha``, which is the share of this check in the smaller alpha of the two audits.
     """
     stored, now = before.leading, measured or after.leading
     if stored is None or now is None or not stored.same_question(now):
         return ""
     if stored.on_data is None or stored.on_neighbour is None or now.on_data is None or now.on_neighbour is None:
         return ""
-    alpha = min(before.alpha, after.alpha)
+    alpha = min(before.alpha, after.alpha) * CHANGE_SHARE / VERDICT_SHARE
     low_then, high_then = log_ratio_interval(stored.on_data, stored.on_neighbour, alpha / 2.0)
     low_now, high_now = log_ratio_interval(now.on_data, now.on_neighbour, alpha / 2.0)
     if low_now > high_then:

@@ -11,6 +11,7 @@ from typing import Any
 
 from dpaudit._util.terminal.console import Console
 from dpaudit._util.validation import check_open_unit, did_you_mean
+from dpaudit.baseline import VERDICT_SHARE
 from dpaudit.cli.collect import Broken, Collected, collect
 from dpaudit.cli.config import Settings
 from dpaudit.cli.journal import FOLDER, Journal, audit_key, sources_digest
@@ -69,8 +70,10 @@ def make_plan(args: argparse.Namespace, settings: Settings, here: Path, console:
     broken: list[Broken] = []
     items = _selected(collected(args.targets, settings, here, broken=broken), args.select, bool(broken))
     options: dict[str, dict[str, Any]] = {}
+    compared = args.baseline or args.save_baseline or settings.baseline
+    alpha_each = settings.alpha_each * (VERDICT_SHARE if compared else 1.0)
     for item in items:
-        alpha = item.audit.options.get("alpha", settings.alpha_each)
+        alpha = item.audit.options.get("alpha", alpha_each)
         check_open_unit(hint=f"It is an option of the audit {item.audit.name!r}.", alpha=alpha)
         options[item.audit.name] = {**settings.overrides(), "alpha": alpha}
     asked = math.fsum(chosen["alpha"] for chosen in options.values())

@@ -97,7 +97,8 @@ def audit(
     pairs
         How many pairs of data sets compete.
     detect_factor
-        INCONCLUSIVE unless an event of probability 0.1 at this multiple of the claim would have been caught.
+        INCONCLUSIVE unless an event of probability 0.1 at this multiple of the claim would have been caught on the pair sampled
+        most. (``detectable_epsilon`` of the result is about a leak on any one of the pairs, which has to be found first.)
     until
         ``"violation"``: stop as soon as the claim is refuted. ``"budget"``: go on for the best lower bound.
     shrink

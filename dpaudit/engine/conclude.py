@@ -20,7 +20,7 @@ from dpaudit.engine.sampling.probe import traceback_of
 from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.engine.sampling.serial_dependence import ERROR_PROBABILITY, FEWEST_RELEASES, dependence
 from dpaudit.engine.search.attempt import Attempt, Shown
-from dpaudit.engine.search.campaign import Candidate
+from dpaudit.engine.search.campaign import CHOICE, Candidate
 from dpaudit.engine.search.confirmation import Confirmation
 from dpaudit.engine.search.detectable import HEADLINE, detectable_epsilon, search_cost
 from dpaudit.engine.views.float_bits import MEANING, NO_FLOATS, all_whole, any_float
@@ -106,9 +106,8 @@ class Conclusion:
                 + traceback_of(self.sampler.mechanism, first.data, seed_child(request.entropy, 0, 0, 2, 0))
             )
         shown = self.phase.shown(hurried=self.hurried).joined(self.earlier)
-        detectable = self._detectable()
         coverage = self._coverage()
-        verdict = self._verdict(stopped_by, shown, detectable[HEADLINE], coverage)
+        verdict = self._verdict(stopped_by, shown, self._detectable(on_leader=True)[HEADLINE], coverage)
         bounded = verdict is Verdict.VIOLATION or not shown.refuted
         slow = SHRINK.slow < self.fastest < math.inf
         allowed = self.drawn // 2 if slow else max(self.drawn, SHRINK.always)
@@ -124,7 +123,7 @@ class Conclusion:
                 verdict=verdict,
                 epsilon_lower=shown.epsilon_lower if bounded else 0.0,
                 parameter_lower=shown.parameter_lower if bounded else 0.0,
-                detectable=detectable,
+                detectable=self._detectable(on_leader=False),
                 samples=self.drawn,
                 pairs=sum(candidate.rounds > 0 for candidate in campaign.candidates),
                 stopped_by=stopped_by,
@@ -140,19 +139,22 @@ class Conclusion:
             )
         )
 
-    def _detectable(self) -> dict[float, float]:
-        most = max(self.phase.campaign.candidates, key=lambda candidate: candidate.seen)
+    def _detectable(self, *, on_leader: bool) -> dict[float, float]:
+        """Return what would have been detected: a leak on the pair sampled most, or on any one of the pairs."""
+        campaign, claim = self.phase.campaign, self.request.claim
+        most = max(campaign.candidates, key=lambda candidate: candidate.seen)
         # Against metric privacy: what is detectable on this pair, per unit of distance.
-        metric = isinstance(self.request.claim, MetricDP) and 0.0 < most.distance < math.inf
+        metric = isinstance(claim, MetricDP) and 0.0 < most.distance < math.inf
         unit = most.distance if metric else 1.0
-        claim = self.request.claim
         detectable = detectable_epsilon(
             claim.at(claim.parameter * unit) if metric else claim,
-            per_side=most.seen,
+            per_side=most.seen if on_leader else sum(candidate.seen for candidate in campaign.candidates),
             log_threshold=self.phase.log_threshold,
-            log_share=self.phase.campaign.log_stake(most),
+            log_share=campaign.log_stake(most),
             samples=self.request.options.samples,
             cost=search_cost(most.learner),
+            pairs=1 if on_leader else sum(candidate.rounds > 0 for candidate in campaign.candidates),
+            explored=CHOICE.explore if campaign.for_bound else None,
         )
         return {mass: epsilon / unit for mass, epsilon in detectable.items()}
 

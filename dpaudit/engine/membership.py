@@ -343,7 +343,9 @@ def one_run_bound(
     parameter_lower = (
         epsilon_lower
         if named
-        else _largest_refuted(lambda value: min(against(claim.at(value))), alpha, 100.0 * claim.parameter)
+        else _largest_refuted(
+            lambda value: min(against(claim.at(value))), alpha, 100.0 * claim.parameter, largest_of_all=math.inf
+        )
     )
     share, largest = alpha / len(tests), 100.0 * claim.parameter
     by_curves = [largest_refuted_curve(values.size, r, v, claim, tail=share, largest=largest) for r, v in curved]
@@ -388,14 +390,17 @@ def one_run_p_value(canaries: int, guesses: int, correct: int, epsilon: float, d
     return min(1.0, (tail + canaries * delta / correct * ratio) * (1.0 + SCORES.rounding))
 
 
-def _largest_refuted(p_value: Any, alpha: float, largest: float) -> float:
+def _largest_refuted(p_value: Any, alpha: float, largest: float, *, largest_of_all: float | None = None) -> float:
     """A value whose p-value is at most alpha, as large as bisection finds; zero where there is none.
 
-    Any such value may be reported (see "One statistic, one tail"), so a p-value that is not monotone does no harm.
+    Any such value may be reported (see "One statistic, one tail"), so a p-value that is not monotone does no harm. Values up
+    to ``largest`` are looked at, and beyond it, ten times as many each time, while that is refuted too, up to ``largest_of_all``.
     """
     low, high = 0.0, largest
-    if p_value(high) <= alpha:
-        return high
+    while p_value(high) <= alpha:
+        if largest_of_all is None or high >= largest_of_all or not math.isfinite(10.0 * high):
+            return high
+        low, high = high, min(10.0 * high, largest_of_all)
     for _ in range(30):
         middle = 0.5 * (low + high)
         if middle > 0.0 and p_value(middle) <= alpha:

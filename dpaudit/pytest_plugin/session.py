@@ -67,10 +67,15 @@ class Session:
         elif self.settings.baseline is not None:
             self.stored = baseline.read(self.settings.root / self.settings.baseline)
 
+    @property
+    def alpha_each(self) -> float:
+        """The alpha of an audit; a comparison with a baseline has a share of it."""
+        return self.settings.alpha_each * (1.0 if self.stored is None else baseline.VERDICT_SHARE)
+
     def headline(self) -> str:
         """What the header says."""
         settings = self.settings
-        parts = [f"alpha {settings.alpha:g} for the run, {settings.alpha_each:.3g} an audit"]
+        parts = [f"alpha {settings.alpha:g} for the run, {self.alpha_each:.3g} an audit"]
         if settings.profile:
             parts.append(f"profile {settings.profile}")
         if self.stored is not None:
@@ -121,7 +126,7 @@ class Session:
         What a test or an audit file says gives way to the settings, those to the marker, and that to the flags.
         """
         options = {**given, **self.settings.overrides(), **self.marked(item), **self.flags}
-        options.setdefault("alpha", self.settings.alpha_each)
+        options.setdefault("alpha", self.alpha_each)
         options.setdefault("progress", False)
         check_open_unit(alpha=options["alpha"])
         if self.charged + options["alpha"] > self.settings.alpha * EXACT:

@@ -120,7 +120,7 @@ class Result:
     pairs: int  # pairs of data sets that were sampled
     channel: Channel
     relation: Relation | None
-    detectable_epsilon: float  # what would have been caught, by an event of probability 0.1
+    detectable_epsilon: float  # what would have been caught on one of the pairs, by an event of probability 0.1
     detectable: Mapping[float, float] = field(hash=False)  # the same for other probabilities
     stopped_by: StoppedBy
     reproducible: bool

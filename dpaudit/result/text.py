@@ -150,20 +150,21 @@ def detectable_rows(result: Result) -> list[tuple[str, str]]:
     ]
 
 
-def detectable_note(claim: Claim, epsilon: str = "this epsilon") -> str:
+def detectable_note(claim: Claim, epsilon: str = "this epsilon", pairs: int = 1) -> str:
     """Explain the numbers of :func:`detectable_rows` (see ``dpaudit.engine.search.detectable``).
 
-    >>> print(detectable_note(PureDP(1.0)))
-    An event of probability m on one data set and m exp(-epsilon) on its neighbour would have been caught, with probability
-    about 0.9, from this epsilon on. Among numbers it is an end of the range, or of one coordinate's: an interval inside takes
-    about twice the samples, and a rare one is missed.
+    >>> print(detectable_note(PureDP(1.0), pairs=8))
+    An event of probability m on one data set and m exp(-epsilon) on its neighbour, on one of the 8 pairs, would have been
+    caught, with probability about 0.9, from this epsilon on. Among numbers it is an end of the range, or of one coordinate's: an
+    interval inside takes about twice the samples, and a rare one is missed. Among words it is made of the frequent ones.
     """
     plus = "" if isinstance(claim, PureDP | MetricDP) else ", plus the delta that the claim allows,"
     rate = "m exp(-epsilon distance)" if isinstance(claim, MetricDP) else "m exp(-epsilon)"
+    where = f", on one of the {pairs} pairs," if pairs > 1 else ""
     return (
-        f"An event of probability m{plus} on one data set and {rate} on its neighbour would have been caught, with "
-        f"probability about 0.9, from {epsilon} on. Among numbers it is an end of the range, or of one coordinate's: an interval "
-        "inside takes about twice the samples, and a rare one is missed."
+        f"An event of probability m{plus} on one data set and {rate} on its neighbour{where} would have been caught, "
+        f"with probability about 0.9, from {epsilon} on. Among numbers it is an end of the range, or of one coordinate's: an "
+        "interval inside takes about twice the samples, and a rare one is missed. Among words it is made of the frequent ones."
     )
 
 
@@ -174,9 +175,14 @@ def detectable_in_words(result: Result) -> str:
         for mass, epsilon in sorted(result.detectable.items(), reverse=True)
         if math.isfinite(epsilon)
     ]
-    if not caught:
-        return "With these samples no event would have been detected at any epsilon."
-    return detectable_note(result.claim, f"epsilon {', '.join(caught)}")
+    if caught:
+        return detectable_note(result.claim, f"epsilon {', '.join(caught)}", result.pairs)
+    if result.pairs > 1:
+        return (
+            f"With these samples no epsilon is promised to be detected if one of the {result.pairs} pairs leaks and the others "
+            "do not: more samples or fewer pairs would change that."
+        )
+    return "With these samples no event is promised to be detected at any epsilon."
 
 
 def _paragraph(text: str) -> list[str]:

@@ -88,7 +88,10 @@ def test_vanished() -> None:
         (PureDP(2.0), PureDP(1.0), 1.3, 0.0, Verdict.VIOLATION, []),
         (PureDP(1.0), ApproxDP(1.0, 1e-5), 1.2, 1e-5, Verdict.VIOLATION, ["refuted", "weakened"]),
         (ApproxDP(1.0, 1e-5), PureDP(1.0), 1.2, 0.0, Verdict.VIOLATION, []),
-        (GaussianDP(0.1), GaussianDP(0.1), 3.0, 1e-5, Verdict.NO_VIOLATION_FOUND, ["refuted"]),
+        # The claim is the same: only the verdict counts. With the bound on epsilon the check would cost two alphas.
+        (GaussianDP(0.1), GaussianDP(0.1), 3.0, 1e-5, Verdict.NO_VIOLATION_FOUND, []),
+        (GaussianDP(0.1), GaussianDP(0.1), 3.0, 1e-5, Verdict.VIOLATION, ["refuted"]),
+        (GaussianDP(0.1), GaussianDP(0.2), 3.0, 1e-5, Verdict.NO_VIOLATION_FOUND, ["refuted", "weakened"]),
         (PureDP(1.0, relation=Relation.SUBSTITUTE), PureDP(1.0), 0.0, 0.0, Verdict.NO_VIOLATION_FOUND, ["weakened"]),
         (PureDP(1.0), PureDP(1.0, relation=Relation.SUBSTITUTE), 0.0, 0.0, Verdict.NO_VIOLATION_FOUND, []),
         (PureDP(1.0), PureDP(0.9), 0.0, 0.0, Verdict.NO_VIOLATION_FOUND, []),
@@ -101,6 +104,18 @@ def test_refuted_and_weakened(
         STORED, claim=new, epsilon_lower=lower, delta=delta, verdict=verdict, detectable_epsilon=new.parameter
     )
     assert kinds(after, replace(STORED, claim=old, detectable_epsilon=10.0)) == expected
+
+
+def test_a_check_costs_one_alpha() -> None:
+    """The intervals of a change are as wide as a tenth of alpha asks for, where the verdict has nine tenths."""
+    alpha = 0.09
+    counts = {"on_data": (600, 1000), "on_neighbour": (500, 1000)}
+    stored = replace(STORED, alpha=alpha, leading=replace(LEADING, **counts))
+    for right in range(600, 1000):
+        now = replace(stored, leading=replace(LEADING, on_data=(right, 1000), on_neighbour=(500, 1000)))
+        low = log_ratio_interval((right, 1000), (500, 1000), 0.005)[0]
+        high = log_ratio_interval((600, 1000), (500, 1000), 0.005)[1]
+        assert kinds(now, stored) == (["changed"] if low > high else [])
 
 
 def test_what_was_violated_before_is_no_regression() -> None:

@@ -298,6 +298,8 @@ def test_baseline_round_trip(project: Any) -> None:
     assert project.run("run", "--save-baseline", "base.json")[0] == 0
     before = Path("base.json").read_text()
     code, out = project.run("run", "--baseline", "base.json", "--save-baseline", "base.json")
+    stored = json.loads(Path("base.json").read_text())["audits"].values()
+    assert [audit["alpha"] for audit in stored] == [pytest.approx(0.9e-9)] * len(stored)  # a tenth is left for changes
     assert code == 0
     assert "No regression against the baseline." in out
     assert Path("base.json").read_text() == before  # saving again changes nothing

@@ -83,7 +83,7 @@ NO_VIOLATION_FOUND  audits/some.py:noisy: claimed PureDP(epsilon=1.0), shown eps
 This is not a proof of privacy. An event of probability m on one data set and m exp(-epsilon) on its neighbour would \
 have been caught, with probability about 0.9, from epsilon # (m=#), # (m=#), # (m=#) on.
 Among numbers it is an end of the range, or of one coordinate's: an interval inside takes about twice the samples, and a rare \
-one is missed. Rarer leaks, and leaks on data that were not tried, need more.
+one is missed. Among words it is made of the frequent ones. Rarer leaks, and leaks on data that were not tried, need more.
 
 Seed #; all samples used; # pair(s) tried.
 The mechanism is defined at audits/some.py:3.

@@ -278,6 +278,14 @@ def test_yes_and_no_are_scores_of_use():
     assert one_run_bound(guessed, members, PureDP(1.0), alpha=1e-6).verdict is Verdict.VIOLATION
 
 
+def test_a_one_run_bound_goes_on_beyond_a_hundred_times_the_claim():
+    """All of 5,000 guesses right: the bound does not depend on what is claimed, however little that is."""
+    members = np.random.default_rng(0).random(5000) < 0.5
+    bounds = [one_run_bound(members, members, GaussianDP(mu)).parameter_lower for mu in (1e-3, 0.1, 1.0)]
+    assert bounds[0] > 1.0
+    assert bounds == pytest.approx([bounds[0]] * 3, rel=0.05)
+
+
 def test_a_renyi_bound_tells_its_two_epsilons_apart():
     bound = one_run_bound(*one_gaussian_run(2.0, 500, 0), RenyiDP(2.0, 0.1))
     assert "shown epsilon of order 2 >= " in str(bound)

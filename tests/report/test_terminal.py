@@ -71,9 +71,11 @@ def test_what_would_have_been_caught_is_said_for_the_kind_of_claim() -> None:
             "An event of probability m, plus the delta that the claim allows, on one data set and m exp(-epsilon)"
             in text
         )
-    nothing = result(detectable={0.5: math.inf, 0.1: math.inf})
-    assert "no event would have been detected at any epsilon" in " ".join(str(nothing).split())
-    assert "inf" not in str(nothing)
+    for pairs, said in ((1, "no event is promised to be detected"), (20, "if one of the 20 pairs leaks")):
+        nothing = result(detectable={0.5: math.inf, 0.1: math.inf}, pairs=pairs)
+        assert said in " ".join(str(nothing).split())
+        assert "inf" not in str(nothing)
+    assert "on its neighbour, on one of the 20 pairs, would have been" in " ".join(str(result(pairs=20)).split())
 
 
 def test_nothing_is_claimed_about_replaying_where_nothing_is_known() -> None:

@@ -379,8 +379,8 @@ class Campaign:
         return [math.log(kept)] if kept > 0.0 else []
 
     def log_stake(self, candidate: Candidate) -> float:
-        """Return the log of the share of all capital that the pair owned from the start."""
-        return self._log_shares + candidate.log_share
+        """Return the log of the share of all capital that bets on the pair once it leads: its own and the follower's."""
+        return float(np.logaddexp(self._log_shares + candidate.log_share, self._log_follower))
 
     def leader(self) -> Candidate:
         """Return the pair that carries most of the evidence."""

@@ -1,18 +1,26 @@
 """Compute the smallest epsilon that an audit would have detected.
 
-The alternative: on the pair sampled most there is an event of probability ``mass + delta`` on one side whose probability on
-the other is ``mass / exp(epsilon)``. Where outputs repeat it is a few of the values; where they are numbers, an end of the
-range; where they are vectors, an end of the range of one coordinate, the others carrying no information. The log-wealth of a
-bettor that knows the event, with the best of the fixed bet sizes, is a sum of independent terms, so its mean and variance
-are known exactly. The audit detects ``epsilon`` if the mean minus ``spreads`` standard deviations passes the threshold plus
-the cost of mixing over experts, bet sizes and pairs (``PowerModel`` has the constants).
+The alternative: on one of the pairs there is an event of probability ``mass + delta`` on one side whose probability on the
+other is ``mass / exp(epsilon)``; all other pairs keep the claim. Where outputs repeat, the event is any set of the values
+that have cells of their own; where they are numbers, an end of the range; where they are vectors, an end of the range of one
+coordinate, the others carrying no information. The log-wealth of a bettor that knows the event, with the best of the fixed
+bet sizes, is a sum of independent terms, so its mean and variance are known exactly. The audit detects ``epsilon`` if the
+mean minus ``spreads`` standard deviations passes the threshold plus the cost of mixing over experts, bet sizes and pairs
+(``PowerModel`` has the constants).
 
 The audit has to find the event, and the cost of that depends on the outputs (``SearchCost``). Of outputs that hold the event
 x times, the share ``bet_on`` x / (x + ``spent``) counts as bet on by a bettor that knows it. Among numbers the cells do not
 end exactly at the event: they are quantiles, and beyond the last of them each is half as wide as the one before, so that up
-to a third of a rare event is lost. The constants come from simulated audits: at least 9 in 10 succeed at the epsilon
-computed here (``tests/engine/test_power.py``). An interval inside the range has two such ends: it needs up to twice the
-outputs, and if it is narrower than a cell it is not seen.
+to a third of a rare event is lost. Among words (or other outputs that repeat) every word of the event has to be found by
+itself: that takes a number of outputs in proportion to the words, and more of them if epsilon is small, because a word that
+leaks must stand out from those that do not. Nothing is promised about outputs that have no cell of their own, about the
+rarest words, and about words that were hardly more frequent than the last one in a full table: the words of a table are those
+most frequent on both sides together, and a word that leaks is rarer on one of them.
+
+The audit also has to find the pair. Until the pair with the leak takes the lead, most outputs go to another one
+(``PairCost``). The constants come from simulated audits: at least 9 in 10 succeed at the epsilon computed here
+(``python -m benchmarks promises``, and ``tests/engine/search/test_promises.py``). An interval inside the range has two such
+ends: it needs up to twice the outputs, and if it is narrower than a cell it is not seen.
 """
 
 from __future__ import annotations
@@ -21,13 +29,14 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpaudit.claims import Claim
 from dpaudit.engine.evidence.claim_points import points_of
-from dpaudit.engine.evidence.e_process import LARGEST_EXPONENT, Floats, Points, bet_sizes
+from dpaudit.engine.evidence.e_process import LARGEST_EXPONENT, MANY_CELLS, Floats, Points, bet_sizes
 from dpaudit.engine.evidence.wealth import RESERVE
 from dpaudit.engine.views.learner import Learner
-from dpaudit.engine.views.view import RecordView, ScoreView, ShapeView
+from dpaudit.engine.views.view import MOST_RECORDS, ScoreView, ValueView
 
 MASSES = (0.5, 0.1, 0.01, 0.001)  # probabilities of the events that are reported
 HEADLINE = 0.1  # the mass of the one number in a result
@@ -53,7 +62,32 @@ class PowerModel:
     """The smallest share of an event that lies inside whole cells."""
 
 
+@dataclass(frozen=True, slots=True)
+class PairCost:
+    """Outputs that are used up before the pair with the leak leads, in an audit of several pairs."""
+
+    first: float = 100.0
+    """Outputs of each pair before any pair leads."""
+    errors: float = 2.0
+    """Standard errors by which the advantage of the pair must stand out before it leads."""
+    per_output: float = 7.0
+    """Outputs drawn on all pairs, for each output of each pair: another pair leads, in rounds that double."""
+
+    def left(self, per_side: int, pairs: int, found_after: Floats, explored: float | None) -> Floats:
+        """Return the outputs that are left when the pair leads, if it stands out after ``found_after`` of its own.
+
+        An audit for a bound shares the part ``explored`` of its outputs among the pairs, and then keeps to one.
+        """
+        if pairs == 1:
+            return np.full_like(found_after, per_side)
+        if explored is not None:
+            return np.where(pairs * found_after <= explored * per_side, (1.0 - explored) * per_side, 0.0)
+        spent = pairs * (self.first + self.per_output * np.maximum(found_after - self.first, 0.0))
+        return np.maximum(per_side - spent, 0.0)
+
+
 POWER = PowerModel()
+PAIRS = PairCost()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +98,48 @@ class SearchCost:
     spent: float  # outputs inside the event that are used up before it is found
     cells: float = POWER.range_cells  # cells of a range; infinite if every value has its own
     rarest: float = 0.0  # events of smaller probability are not seen, because scores join values into groups
+    values: int = 0  # distinct values of which each has to be found by itself
+    covered: float = 1.0  # share of the outputs that have a cell of their own
 
-    def share(self, mass: Floats, per_side: int) -> Floats:
-        """Return the share of the outputs that count as bet on by a bettor that knows the event."""
+    def inside(self, mass: Floats) -> Floats:
+        """Return the share of the outputs that would count as bet on if the event were found at once."""
         inside = np.maximum(1.0 - 1.0 / (self.cells * mass), POWER.least_inside)
-        share = POWER.bet_on * inside * (mass * per_side / (mass * per_side + self.spent))
-        return np.where(mass < self.rarest, 0.0, share)
+        return np.where(mass < self.rarest, 0.0, POWER.bet_on * self.covered * inside)
+
+    def known(self, mass: Floats, epsilon: Floats, claimed: float, per_side: Floats) -> Floats:
+        """Return the outputs that count as bet on by a bettor that knows the event."""
+        later = self.spent / mass + self.values * OUTPUTS_PER_VALUE * _purity(epsilon, claimed)
+        return np.asarray(self.inside(mass) * per_side**2 / np.maximum(per_side + later, 1.0))
+
+    def found_after(self, mass: Floats, bet_on: Floats) -> Floats:
+        """Return the outputs of a pair after which so many have shown what a bettor that knows the event would see."""
+        inside = np.maximum(self.inside(mass), 1e-12)
+        later = self.spent / mass + self.values * FIRST_PER_VALUE[self.values > MANY_CELLS]
+        return np.asarray((bet_on + np.sqrt(bet_on**2 + 4.0 * inside * bet_on * later)) / (2.0 * inside))
+
+
+def _purity(epsilon: Floats, claimed: float) -> Floats:
+    """Return by which factor values have to be seen more often, so that bets are on those that leak and on no others.
+
+    A value that leaks is told from one that does not by a number of outputs in proportion to 1 / (1 - exp(-epsilon))^2. One
+    that does not leak costs e^claimed - 1 where one that leaks brings 1 - e^(claimed - epsilon), so the closer epsilon is to
+    the claim the fewer may be taken for others; and errors fall exponentially in the number of outputs.
+    """
+    excess = np.maximum(epsilon - claimed, 1e-9)
+    cost = np.expm1(min(claimed, LARGEST_EXPONENT)) / -np.expm1(-excess)
+    return np.asarray(np.log1p(cost) / np.expm1(-np.maximum(epsilon, 1e-9)) ** 2)
 
 
 COST_OF_NUMBERS = SearchCost(4, 20.0)
+OUTPUTS_PER_VALUE = (
+    85.0  # outputs for each distinct value, times `_purity`, after which half of the next count as bet on
+)
+FIRST_PER_VALUE = (
+    5.0,
+    25.0,
+)  # the same before a leak shows in the index of a pair: with few values, and with ``MANY_CELLS``
+FREQUENT = 0.95  # the most frequent values that make up this share of the outputs have to be found
+SURE_OF_A_CELL = 2.0  # a value this many times as frequent as the last one in a full table has a cell also if it leaks
 
 
 def search_cost(learner: Learner) -> SearchCost:
@@ -80,9 +147,20 @@ def search_cost(learner: Learner) -> SearchCost:
     scores = sum(isinstance(view, ScoreView) for view in learner.views)
     if scores:
         return SearchCost(4 * scores, 600.0, rarest=1.0 / 32.0)
-    if learner.has_a_cell_for_every_output() or all(isinstance(view, RecordView | ShapeView) for view in learner.views):
-        return SearchCost(3, 20.0, math.inf)
-    return COST_OF_NUMBERS
+    if any(isinstance(view, ValueView) and any(view.lines) for view in learner.views):
+        return SearchCost(3, 20.0, math.inf) if learner.has_a_cell_for_every_output() else COST_OF_NUMBERS
+    tables = [past.sum(axis=0) for past, _ in learner.past_counts()]
+    return _cost_of_values(max(tables, key=lambda table: table.size, default=np.zeros(1, np.int64)))
+
+
+def _cost_of_values(table: NDArray[np.int64]) -> SearchCost:
+    """Return the cost for outputs that repeat, from the counts of each; the last count is that of all others."""
+    drawn = max(int(table.sum()), 1)
+    frequency, others = np.sort(table[:-1][table[:-1] > 0])[::-1], table[-1]
+    if others and frequency.size >= MOST_RECORDS:
+        frequency = frequency[frequency >= SURE_OF_A_CELL * frequency[-1]]
+    values = int((frequency.cumsum() - frequency < FREQUENT * drawn).sum())
+    return SearchCost(3, 20.0, math.inf, values=values, covered=float(frequency.sum() / drawn))
 
 
 def detectable_epsilon(
@@ -93,6 +171,8 @@ def detectable_epsilon(
     log_share: float,
     samples: int,
     cost: SearchCost = COST_OF_NUMBERS,
+    pairs: int = 1,
+    explored: float | None = None,
 ) -> dict[float, float]:
     """Return, for each mass, the smallest epsilon of the alternative that this many outputs detect (infinite if none).
 
@@ -101,31 +181,33 @@ def detectable_epsilon(
     claim : Claim
         The claim that was bet against.
     per_side : int
-        Outputs of each side of the pair sampled most.
+        Outputs of each side, of all pairs together.
     log_threshold : float
         Log-wealth that refutes the claim.
     log_share : float
-        Log of the share of the capital that the pair owned.
+        Log of the share of the capital that bets on the pair once it leads.
     samples : int
         The budget, which fixes the bet sizes.
     cost : SearchCost
         Cost of finding the event.
+    pairs : int
+        Pairs that were sampled, of which one leaks.
+    explored : float, optional
+        The share of the outputs that an audit for a bound divides among the pairs; None if the audit is to refute the claim.
     """
     points = points_of(claim)
     bets = bet_sizes(samples)
     needed = log_threshold - log_share + math.log(bets.size * cost.experts * len(points) / (1.0 - RESERVE))
+    model = _Model(points, bets, cost, per_side, pairs, explored)
     mass = np.array(MASSES)
-    known = per_side * cost.share(mass, per_side)
     low = np.full(mass.size, float(points.epsilon.min()))
     high = np.full(mass.size, max(2.0 * float(points.epsilon.max()), 1.0))
-    while (missed := (_margin(points, bets, mass, high, known) < needed) & (high <= POWER.largest_epsilon)).any():
+    while (missed := (model.margin(mass, high) < needed) & (high <= POWER.largest_epsilon)).any():
         high[missed] *= 2.0
     column = np.arange(mass.size)
     for _ in range(POWER.refinements):
         ladder = low + (high - low) * np.arange(POWER.steps + 1)[:, None] / POWER.steps
-        margin = _margin(
-            points, bets, np.tile(mass, POWER.steps - 1), ladder[1:-1].ravel(), np.tile(known, POWER.steps - 1)
-        )
+        margin = model.margin(np.tile(mass, POWER.steps - 1), ladder[1:-1].ravel())
         found = np.concatenate([margin.reshape(POWER.steps - 1, -1) >= needed, np.ones((1, mass.size), bool)])
         first = found.argmax(axis=0)
         low, high = ladder[first, column], ladder[first + 1, column]
@@ -134,19 +216,37 @@ def detectable_epsilon(
     }
 
 
-def _margin(points: Points, bets: Floats, mass: Floats, epsilon: Floats, per_side: Floats) -> Floats:
-    """Return, for each mass, mean minus ``spreads`` standard deviations of the log-wealth at the best point and bet size."""
-    c, delta = points.ratio[:, None], points.delta[:, None]
-    p, q = np.minimum(mass + delta, 1.0), mass * np.exp(-np.minimum(epsilon, LARGEST_EXPONENT))
-    q = np.broadcast_to(q, p.shape)
-    centre = 0.5 * (q + np.maximum(p - delta, 0.0) / c)
-    m1, m0 = c * centre + delta, -c * centre
-    steps = np.stack([1.0 - m1, -m1, -c - m0, -m0])[..., None]
-    gain = np.log1p(steps * (bets / np.maximum(-steps.min(axis=0), 1e-300)))
-    harmless = p <= c * q + delta
-    p, q = p[..., None], q[..., None]
-    mean = p * gain[0] + (1 - p) * gain[1] + q * gain[2] + (1 - q) * gain[3]
-    variance = p * (1 - p) * (gain[0] - gain[1]) ** 2 + q * (1 - q) * (gain[2] - gain[3]) ** 2
-    drawn = per_side[:, None]
-    best = (drawn * mean - POWER.spreads * np.sqrt(drawn * variance)).max(axis=2)
-    return np.asarray(np.where(harmless, -math.inf, best).max(axis=0))
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """The log-wealth that an event brings, for arrays of masses and epsilons."""
+
+    points: Points
+    bets: Floats
+    cost: SearchCost
+    per_side: int
+    pairs: int
+    explored: float | None
+
+    def margin(self, mass: Floats, epsilon: Floats) -> Floats:
+        """Return mean minus ``spreads`` standard deviations of the log-wealth at the best point and bet size."""
+        c, delta = self.points.ratio[:, None], self.points.delta[:, None]
+        p, q = np.minimum(mass + delta, 1.0), mass * np.exp(-np.minimum(epsilon, LARGEST_EXPONENT))
+        q = np.broadcast_to(q, p.shape)
+        advantage = (p - c * q - delta) / np.sqrt(p * (1.0 - p) + c * c * q * (1.0 - q))
+        harmless = advantage <= 0.0
+        centre = 0.5 * (q + np.maximum(p - delta, 0.0) / c)
+        m1, m0 = c * centre + delta, -c * centre
+        steps = np.stack([1.0 - m1, -m1, -c - m0, -m0])[..., None]
+        gain = np.log1p(steps * (self.bets / np.maximum(-steps.min(axis=0), 1e-300)))
+        p, q = p[..., None], q[..., None]
+        mean = p * gain[0] + (1 - p) * gain[1] + q * gain[2] + (1 - q) * gain[3]
+        variance = p * (1 - p) * (gain[0] - gain[1]) ** 2 + q * (1 - q) * (gain[2] - gain[3]) ** 2
+        drawn = self._known(mass, epsilon, np.maximum(advantage.max(axis=0), 1e-9))[:, None]
+        best = (drawn * mean - POWER.spreads * np.sqrt(drawn * variance)).max(axis=2)
+        return np.asarray(np.where(harmless, -math.inf, best).max(axis=0))
+
+    def _known(self, mass: Floats, epsilon: Floats, advantage: Floats) -> Floats:
+        """Return the outputs of the pair that count as bet on, after the pair and the event were found."""
+        found_after = self.cost.found_after(mass, (PAIRS.errors / advantage) ** 2)
+        left = PAIRS.left(self.per_side, self.pairs, found_after, self.explored)
+        return self.cost.known(mass, epsilon, float(self.points.epsilon.min()), left)
