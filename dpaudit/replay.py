@@ -6,6 +6,7 @@ version to version (docs/stability.md), so that a script that was stored with a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from dpaudit.engine.encoding.batch import code, number, numbers, record, structu
 from dpaudit.engine.sampling.blocks import Sampler
 from dpaudit.engine.timing.clock import microseconds
 from dpaudit.engine.views.float_grid import lowest_bits
-from dpaudit.mechanism import Outputs, as_mechanism, batched, fresh, per_release
+from dpaudit.mechanism import Outputs, after, as_mechanism, batched, fresh, per_release
 from dpaudit.mechanism.conversations import interactive
 
 __all__ = [
@@ -25,6 +26,8 @@ __all__ = [
     "Relation",
     "RenyiDP",
     "ZeroConcentratedDP",
+    "after",
+    "attempt",
     "batched",
     "code",
     "draw",
@@ -63,6 +66,18 @@ def draw(mechanism: Any, data: Any, trials: int, seed: int, *, one_by_one: bool 
     """
     sampler = Sampler(as_mechanism(mechanism), one_by_one=one_by_one)
     return sampler.draw(data, trials, np.random.SeedSequence(seed))
+
+
+def attempt(function: Callable[[Any], Any], output: Any) -> Any:
+    """Return the value of a function on an output, or the exception that it raises.
+
+    >>> attempt(len, "abc"), attempt(len, 3)
+    (3, TypeError("object of type 'int' has no len()"))
+    """
+    try:
+        return function(output)
+    except Exception as error:  # the user's function may raise anything
+        return error
 
 
 def lowest_bit(x: float) -> int:

@@ -38,7 +38,9 @@ def measure(mechanism: Any, leading: Leading, *, seed: int, trials: int, seconds
         The pair or the event has no plain form, or nothing could be drawn.
     """
     if leading.event is None:
-        raise InvalidArgument("the event has no plain form (it is a learned score), so runs are not compared by it.")
+        raise InvalidArgument(
+            "the event has no plain form (a learned score, or a suspect), so runs are not compared by it."
+        )
     event = read_event(leading.event)
     pair = (rebuild(leading.data), rebuild(leading.neighbour))
     sampler = Sampler(as_mechanism(mechanism))

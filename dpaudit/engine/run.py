@@ -17,6 +17,7 @@ from dpaudit._util.validation import shorten
 from dpaudit._util.values import fingerprint
 from dpaudit.engine.conclude import Conclusion
 from dpaudit.engine.encoding.batch import encode
+from dpaudit.engine.encoding.suspects import Suspect, as_suspects
 from dpaudit.engine.events import OutputsDrawn, PairChosen, RoundSettled, Started
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.options import Options, slow_pairs
@@ -91,9 +92,10 @@ class Run:
         self.entropy, self.deadline = request.entropy, request.deadline
         self.token = secrets.token_hex(8)
         mechanism = as_mechanism(request.mechanism)
-        self.sampler = Sampler(mechanism, False, self.options.timeout, self.options.timeout_is_output)
+        self.suspects = as_suspects(self.options.suspect)
+        self.sampler = Sampler(mechanism, False, self.options.timeout, self.options.timeout_is_output, self.suspects)
         self.log_threshold = math.log(1.0 / self.options.alpha)
-        self.build = builder_of(self.options)
+        self.build = builder_of(self.options, self.suspects)
         self.budget = Budget(self.options.samples)
         self.sampled: Candidate | None = None
         self.seconds_drawing = 0.0
@@ -444,10 +446,10 @@ class _SingleReleases:
         return False
 
 
-def builder_of(options: Options) -> Builder:
+def builder_of(options: Options, suspects: Sequence[Suspect] = ()) -> Builder:
     """Return the function that builds views for the channel."""
     if options.channel is Channel.VALUE:
-        return partial(build_views, boosted=options.boosted)
+        return partial(build_views, boosted=options.boosted, suspects=tuple(suspect.name for suspect in suspects))
     if options.channel is Channel.REPRESENTATION:
         return build_bit_views
     raise AssertionError(f"channel={options.channel.value!r} has a run of its own")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -49,6 +49,7 @@ class Encoded:
     labels: Mapping[int, str]
     counted: SortedSample | None = None  # the numbers (or the codes, if there are none), if encoding counted them
     kind_of: NDArray[np.intp] | None = None  # for each output, its place in ``kinds``
+    suspects: tuple[Encoded, ...] = ()  # the values of the user's functions on the same outputs
 
     def __len__(self) -> int:
         return int((self.kinds if self.kind_of is None else self.kind_of).shape[0])
@@ -60,16 +61,22 @@ class Encoded:
 
     def first(self, count: int) -> Encoded:
         """Return the first ``count`` outputs, copied so that the rest can be freed."""
+        suspects = tuple(values.first(count) for values in self.suspects)
         if not count:
-            return Encoded(NO_CODES, np.empty((0, self.width)), self.labels)
+            return Encoded(NO_CODES, np.empty((0, self.width)), self.labels, suspects=suspects)
         chosen = self.rows(slice(count))
         kinds = chosen.kinds if self.one_code else chosen.kinds.copy()
-        return Encoded(kinds, np.array(chosen.numbers, order="K"), self.labels)
+        return Encoded(kinds, np.array(chosen.numbers, order="K"), self.labels, suspects=suspects)
 
     def rows(self, index: Any) -> Encoded:
         """Return a selection of the outputs."""
         codes = self.kinds[index] if self.kind_of is None else self.kinds.take(self.kind_of[index])
-        return Encoded(codes, self.numbers[index].astype(np.float64, order="K", copy=False), self.labels)
+        numbers = self.numbers[index].astype(np.float64, order="K", copy=False)
+        return Encoded(codes, numbers, self.labels, suspects=tuple(values.rows(index) for values in self.suspects))
+
+    def with_suspects(self, suspects: tuple[Encoded, ...]) -> Encoded:
+        """Return the outputs with values of the user's functions on them."""
+        return replace(self, suspects=suspects)
 
     @property
     def values(self) -> Floats:
@@ -118,9 +125,10 @@ def stack(batches: Sequence[Encoded], *, width: int = 0) -> Encoded:
     for batch in batches:
         labels.update(batch.labels)
     values = np.concatenate([_widened(batch.values, width) for batch in batches])
+    suspects = tuple(stack(parts) for parts in zip(*(batch.suspects for batch in batches), strict=True))
     if all(batch.one_code and len(batch) for batch in batches) and len({int(batch.kinds[0]) for batch in batches}) == 1:
-        return Encoded(np.broadcast_to(batches[0].kinds[0], len(values)), values, labels)
-    return Encoded(np.concatenate([batch.codes for batch in batches]), values, labels)
+        return Encoded(np.broadcast_to(batches[0].kinds[0], len(values)), values, labels, suspects=suspects)
+    return Encoded(np.concatenate([batch.codes for batch in batches]), values, labels, suspects=suspects)
 
 
 def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:

@@ -37,6 +37,7 @@ from dpaudit.engine.encoding.batch import (
     unwrapped,
 )
 from dpaudit.engine.encoding.single_output import rows_as_arrays
+from dpaudit.engine.encoding.suspects import Suspect, with_suspects
 from dpaudit.engine.sampling.independence import REPEAT_BY_CHANCE, log_collision
 from dpaudit.engine.sampling.seeds import SEEDS_PER_CHILD, BlockSeeds, seed_child
 from dpaudit.engine.views.view import Block, RecordView, View
@@ -117,6 +118,7 @@ class Sampler:
     one_by_one: bool = False
     timeout: float | None = None
     timeout_is_output: bool = False
+    suspects: tuple[Suspect, ...] = ()  # evaluated on the outputs where these are encoded
 
     def draw(
         self, data: Any, size: int, seed: ISeedSequence, deadline: float | None = None, *, held: bool = True
@@ -375,7 +377,7 @@ def _count(task: Task, first: int, blocks: Sequence[Outputs], sizes: Sequence[in
 
     Each block is searched by itself: the result must not depend on how blocks were divided among workers.
     """
-    batch = encoded(blocks)
+    batch = with_suspects(encoded(blocks), blocks, task.sampler.suspects)
     prepared = Block(batch)
     repeats: list[tuple[Any, int, str]] = []
     ends = list(itertools.accumulate(sizes))  # a list, because there is usually one block

@@ -18,7 +18,7 @@ outputs, and if it is narrower than a cell it is not seen.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.evidence.e_process import LARGEST_EXPONENT, Floats, Points, bet_sizes
 from dpaudit.engine.evidence.wealth import RESERVE
 from dpaudit.engine.views.learner import Learner
+from dpaudit.engine.views.suspect_view import SuspectView
 from dpaudit.engine.views.view import RecordView, ScoreView, ShapeView
 
 MASSES = (0.5, 0.1, 0.01, 0.001)  # probabilities of the events that are reported
@@ -73,16 +74,18 @@ class SearchCost:
 
 
 COST_OF_NUMBERS = SearchCost(4, 20.0)
+EXPERTS_OF_A_SUSPECT = 3
 
 
 def search_cost(learner: Learner) -> SearchCost:
     """Return the cost for the views of a learner."""
-    scores = sum(isinstance(view, ScoreView) for view in learner.views)
+    views = [view for view in learner.views if not isinstance(view, SuspectView)]
+    cost, scores = COST_OF_NUMBERS, sum(isinstance(view, ScoreView) for view in views)
     if scores:
-        return SearchCost(4 * scores, 600.0, rarest=1.0 / 32.0)
-    if learner.has_a_cell_for_every_output() or all(isinstance(view, RecordView | ShapeView) for view in learner.views):
-        return SearchCost(3, 20.0, math.inf)
-    return COST_OF_NUMBERS
+        cost = SearchCost(4 * scores, 600.0, rarest=1.0 / 32.0)
+    elif learner.has_a_cell_for_every_output() or all(isinstance(view, RecordView | ShapeView) for view in views):
+        cost = SearchCost(3, 20.0, math.inf)
+    return replace(cost, experts=cost.experts + EXPERTS_OF_A_SUSPECT * (len(learner.views) - len(views)))
 
 
 def detectable_epsilon(

@@ -14,7 +14,7 @@ they are given, and ``dpaudit.baseline.plain_events`` builds it from JSON. Every
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -53,6 +53,9 @@ class Names(Protocol):
 
     def kind(self, key: int, text: str) -> str:
         """Return what distinguishes outputs that print alike, such as `` (int)``; usually empty."""
+
+    def suspect(self, place: int, name: str, condition: Condition, labels: Mapping[int, str]) -> str:
+        """Return a condition on the value of a suspect, whose values have these structures."""
 
     def define(self, code: str) -> None:
         """Note code that an expression needs before it."""

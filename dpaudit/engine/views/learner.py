@@ -21,6 +21,7 @@ from dpaudit.engine.evidence.e_process import Plan, Record
 from dpaudit.engine.views.condition import Quantity
 from dpaudit.engine.views.partition import KeyTable, line_from, line_from_sorted
 from dpaudit.engine.views.scores import NaiveBayes, fit_boosted, fit_linear, fit_naive_bayes
+from dpaudit.engine.views.suspect_view import SuspectView
 from dpaudit.engine.views.view import MOST_RECORDS, Block, RecordView, ScoreView, ShapeView, ValueView, View, text_of
 
 Counts: TypeAlias = NDArray[np.int64]
@@ -129,7 +130,7 @@ class Learner:
         partly by chance, so these outputs are left out.
         """
         fair = [
-            past - chosen if isinstance(view, ValueView) and chosen[:, -1].any() else past
+            past - chosen if isinstance(view, ValueView | SuspectView) and chosen[:, -1].any() else past
             for view, past, chosen in zip(self.views, self._past, self._chosen_on, strict=True)
         ]
         return [(past, view.ordered) for past, view in zip(fair, self.views, strict=True)]
@@ -302,21 +303,18 @@ class Learner:
             self.views = (*self.views[:place], grown, *self.views[place + 1 :])
 
 
-def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Counts]]:
-    """Return views for these outputs, each with the counts of the outputs that it was not fitted on."""
-    of_d, of_neighbour = sides
-    rows = len(of_d)
-    resolution = _resolution(rows)
-    codes = np.unique(np.concatenate([of_d.structures.values, of_neighbour.structures.values]))
-    table = KeyTable(codes if codes.size <= VIEW_LIMITS.most_structures else _frequent_structures(sides))
-    width = max(of_d.width, of_neighbour.width)
+def build_views(sides: Sides, *, boosted: bool = False, suspects: Sequence[str] = ()) -> list[tuple[View, Counts]]:
+    """Return views for these outputs, each with the counts of the outputs that it was not fitted on.
+
+    ``suspects`` are the names of the user's functions, whose values come with the outputs; each has a view.
+    """
+    codes, table = _structures(sides)
+    width = max(batch.width for batch in sides)
     blocks = [Block(batch) for batch in sides]
     views: list[View] = []
     built: list[tuple[View, Counts]] = []
     if width <= 1:
-        numbers = [_numbers(sides, code) for code in table.keys]
-        lines = (None if pooled is None else line_from_sorted(pooled, resolution=resolution) for pooled in numbers)
-        values = ValueView(table, tuple(lines))
+        values, numbers = _value_view(sides, table)
         alone = numbers[0] if len(numbers) == 1 and width == 1 else None
         records = _record_view(sides) if alone is None else _exact_numbers(alone)
         views.append(values)
@@ -330,7 +328,29 @@ def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Coun
             views.append(records)
         if not _few_outputs(records, blocks):
             built.extend(_score_views(sides, boosted=boosted))
+    views.extend(_suspect_view(sides, place, name) for place, name in enumerate(suspects))
     return [(view, _count(view, blocks)) for view in views] + built
+
+
+def _structures(sides: Sides) -> tuple[NDArray[np.uint64], KeyTable]:
+    """Return all structures of the outputs, and those that have cells of their own."""
+    codes = np.unique(np.concatenate([batch.structures.values for batch in sides]))
+    return codes, KeyTable(codes if codes.size <= VIEW_LIMITS.most_structures else _frequent_structures(sides))
+
+
+def _value_view(sides: Sides, table: KeyTable) -> tuple[ValueView, list[NDArray[np.float64] | None]]:
+    """Return the view of outputs with at most one number, and the numbers of each structure, sorted."""
+    numbers = [_numbers(sides, code) for code in table.keys]
+    resolution = _resolution(len(sides[0]))
+    lines = (None if pooled is None else line_from_sorted(pooled, resolution=resolution) for pooled in numbers)
+    return ValueView(table, tuple(lines)), numbers
+
+
+def _suspect_view(sides: Sides, place: int, name: str) -> SuspectView:
+    """Return the view of the values of one suspect."""
+    values: Sides = (sides[0].suspects[place], sides[1].suspects[place])
+    labels = {**values[0].labels, **values[1].labels}
+    return SuspectView(place, name, _value_view(values, _structures(values)[1])[0], labels)
 
 
 def _has_cells_for_all(values: ValueView, records: RecordView, blocks: Sequence[Block]) -> bool:

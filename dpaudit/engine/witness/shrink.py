@@ -24,6 +24,7 @@ from dpaudit._util.intervals import clopper_pearson
 from dpaudit._util.literals import rebuild
 from dpaudit._util.values import described, fingerprint
 from dpaudit.engine.encoding.batch import Encoded, container, encode
+from dpaudit.engine.encoding.suspects import with_suspects
 from dpaudit.engine.events import Confirming, OutputsDrawn, Shrinking
 from dpaudit.engine.evidence.e_process import Points
 from dpaudit.engine.request import Request
@@ -140,7 +141,7 @@ class Looker:
                 self.audit_alone(pair)
                 raise
             self.check_containers(pair, [held] if (held := container(outputs)) is not None else [])
-            batches.append(encode(outputs).first(trials))
+            batches.append(with_suspects(encode(outputs), [outputs], sampler.suspects).first(trials))
         return batches[0], batches[1]
 
     def check_containers(self, pair: Pair, containers: Iterable[Container]) -> None:
@@ -368,7 +369,15 @@ def _as_witness(looker: Looker, measured: Measured, confirmed: bool, shrunk: boo
     )
     one_by_one = looker.sampler_for(measured.pair).one_by_one or "raises " in witness.event
     secret = any(isinstance(data, Secret) for data in measured.pair)
-    return script(witness, looker.request.claim, code, origin, one_by_one=one_by_one, secret=secret)
+    return script(
+        witness,
+        looker.request.claim,
+        code,
+        origin,
+        one_by_one=one_by_one,
+        secret=secret,
+        suspects=looker.sampler.suspects,
+    )
 
 
 def frequency(count: int, trials: int) -> Frequency:

@@ -77,3 +77,61 @@ def kinds_of_number(data: Any, rng: Generator) -> Any:
 
 def make() -> Any:
     return category
+
+
+# A leak that is in neither of two numbers alone: the data decide whether a hash of the first is the second.
+
+
+def hashed(data: int, rng: np.random.Generator) -> tuple[int, int]:
+    seed = int(rng.integers(2**40))
+    return seed, (seed // 8191 + (data if rng.random() < 0.95 else 1 - data)) % 2
+
+
+def many_hashed(data: int, size: int, rng: np.random.Generator) -> Any:
+    seeds = rng.integers(2**40, size=size)
+    return np.stack([seeds, (seeds // 8191 + np.where(rng.random(size) < 0.95, data, 1 - data)) % 2], axis=1)
+
+
+def plain_hashed(data: int) -> tuple[int, int]:
+    return hashed(data, np.random.default_rng(random.getrandbits(64)))
+
+
+def make_plain_hashed() -> Any:
+    return plain_hashed
+
+
+class Hashing:
+    """An object with ``sample``."""
+
+    def sample(self, data: int, size: int, rng: np.random.Generator) -> Any:
+        return many_hashed(data, size, rng)
+
+    def __repr__(self) -> str:
+        return "Hashing()"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Hashing)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def parity(output: Any) -> int:
+    return int(output[0] // 8191 + output[1]) % 2
+
+
+def even(output: Any) -> Any:
+    return np.bool_(parity(output) == 0)
+
+
+def colour(output: Any) -> str:
+    return ("blue output", "red")[parity(output)]
+
+
+def fails(output: Any) -> float:
+    if parity(output):
+        raise ValueError("no parity")
+    return 2.5
+
+
+def truth_or_word(output: Any) -> Any:
+    return "odd" if parity(output) else True
