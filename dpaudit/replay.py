@@ -13,6 +13,7 @@ import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, Relation, RenyiDP, ZeroConcentratedDP
 from dpaudit.engine.encoding.batch import code, number, numbers, record, structure
+from dpaudit.engine.encoding.features import feature
 from dpaudit.engine.sampling.blocks import Sampler
 from dpaudit.engine.timing.clock import microseconds
 from dpaudit.engine.views.float_grid import lowest_bits
@@ -31,6 +32,7 @@ __all__ = [
     "batched",
     "code",
     "draw",
+    "feature",
     "fresh",
     "interactive",
     "lowest_bit",

@@ -8,6 +8,7 @@ An event is ``{"any": [part, ...], "not": false}``: an output is in it if it is 
 ``other_than``  the structure has none of these codes
 ``records``     the key of the whole output is one of these
 ``column``      one number x of the output (NaN where there are fewer), or instead
+``feature``     x is the feature of the output with this name (``dpaudit.engine.encoding.features``), or instead
 ``linear``      x = sum of weight times number over ``[[index, weight], ...]``, minus ``offset``; and then x satisfies one of
 ``within``      ``low <= x < high`` for one of ``[[low, high], ...]``; ``null`` for ``high`` is up to and including infinity
 ``equals``      x is one of these
@@ -38,10 +39,12 @@ from dpaudit.engine.views.condition import (
     Interval,
     Number,
     OtherStructure,
+    Quantity,
     Records,
     Structure,
     Values,
 )
+from dpaudit.engine.views.feature import Feature
 from dpaudit.engine.views.float_grid import is_grid
 from dpaudit.engine.views.scores import Coordinate, Linear
 from dpaudit.errors import InvalidArgument
@@ -52,6 +55,7 @@ _KEYS = {
     "other_than",
     "records",
     "column",
+    "feature",
     "linear",
     "offset",
     "within",
@@ -93,8 +97,8 @@ def _conditions(part: Mapping[str, Any]) -> Iterator[Condition]:
         yield OtherStructure(tuple(map(_code, part["other_than"])))
     if "records" in part:
         yield Records(tuple(map(_code, part["records"])))
-    if "column" in part or "linear" in part:
-        quantity = Coordinate(_place(part["column"])) if "column" in part else _linear(part)
+    if "column" in part or "feature" in part or "linear" in part:
+        quantity = _quantity(part)
         number = Number(quantity, tuple(_intervals(part)), part.get("nan", False) is True)
         yield AnyOf((number, Values(quantity, tuple(float(value) for value in part.get("equals", ())))))
         if "lowest_bit" in part:
@@ -107,6 +111,12 @@ def _conditions(part: Mapping[str, Any]) -> Iterator[Condition]:
 def _intervals(part: Mapping[str, Any]) -> Iterator[Interval]:
     for low, high in part.get("within", ()):
         yield Interval(float(low), None if high is None else float(high))
+
+
+def _quantity(part: Mapping[str, Any]) -> Quantity:
+    if "column" in part:
+        return Coordinate(_place(part["column"]))
+    return Feature(str(part["feature"])) if "feature" in part else _linear(part)
 
 
 def _linear(part: Mapping[str, Any]) -> Linear:

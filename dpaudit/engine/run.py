@@ -293,6 +293,7 @@ class Run:
             first=0,
             sizes=(),
             keep=keep,
+            features=candidate.learner.features,
             audit=f"{self.token}.{number}",  # by pair: what processes draw from one seed is alike on the same data only
         )
         ended = run_round(

@@ -36,6 +36,7 @@ from dpaudit.engine.encoding.batch import (
     stack,
     unwrapped,
 )
+from dpaudit.engine.encoding.feature_table import table_of_blocks
 from dpaudit.engine.encoding.single_output import rows_as_arrays
 from dpaudit.engine.encoding.suspects import Suspect, with_suspects
 from dpaudit.engine.sampling.independence import REPEAT_BY_CHANCE, log_collision
@@ -226,6 +227,7 @@ class Task:
     first: int  # number of the first block
     sizes: tuple[int, ...]
     keep: int  # outputs of each side and block to hand back for learning
+    features: bool = False  # also compute the features of every output
     audit: str = ""  # names the audit, for workers that serve several; no seed depends on it
     signature_size: int = 0  # the most outputs that a worker may draw to identify itself
 
@@ -378,6 +380,8 @@ def _count(task: Task, first: int, blocks: Sequence[Outputs], sizes: Sequence[in
     Each block is searched by itself: the result must not depend on how blocks were divided among workers.
     """
     batch = with_suspects(encoded(blocks), blocks, task.sampler.suspects)
+    if task.features:
+        batch = batch.with_features(table_of_blocks(map(unwrapped, blocks)))
     prepared = Block(batch)
     repeats: list[tuple[Any, int, str]] = []
     ends = list(itertools.accumulate(sizes))  # a list, because there is usually one block

@@ -145,9 +145,15 @@ class Number:
     def text(self, names: Names) -> str:
         """Return the intervals, and how the score is computed."""
         del names
-        parts = [interval.text(self.name) for interval in self.intervals] + [f"{self.name} is NaN"] * self.nan
+        if getattr(self.of, "indicator", False) and (zero := self._holds(0.0)) != self._holds(1.0):
+            return f"not ({self.name})" if zero else self.name
+        absent = "is absent or NaN" if getattr(self.of, "may_be_absent", False) else "is NaN"
+        parts = [interval.text(self.name) for interval in self.intervals] + [f"{self.name} {absent}"] * self.nan
         shown = " or ".join(parts)
         return f"{shown}, where score = {self.of.describe()}" if self.name == "score" else shown
+
+    def _holds(self, value: float) -> bool:
+        return any(bool(interval.contains(np.array([value]))[0]) for interval in self.intervals)
 
     def python(self, names: Names) -> str:
         """Return the intervals as comparisons."""

@@ -18,6 +18,7 @@ from dpaudit.engine.encoding.batch import Encoded, record_keys, stack
 from dpaudit.engine.encoding.sorted_counts import SortedSample
 from dpaudit.engine.encoding.structure import OPAQUE, OPEN
 from dpaudit.engine.evidence.e_process import Plan, Record
+from dpaudit.engine.views import feature
 from dpaudit.engine.views.condition import Quantity
 from dpaudit.engine.views.partition import KeyTable, line_from, line_from_sorted
 from dpaudit.engine.views.scores import NaiveBayes, fit_boosted, fit_linear, fit_naive_bayes
@@ -37,6 +38,8 @@ class KeptOutputs:
     """Outputs of each side that are kept if they hold several numbers."""
     most_scalars: int = 32_768
     """Outputs of each side that are kept if they hold a single number, which leaves less to learn."""
+    most_featured: int = 16_384
+    """Outputs of each side that are kept if their features are kept too."""
     most_numbers: int = 4_000_000
     """Numbers of each side that are kept."""
     fewest: int = 1000
@@ -90,6 +93,7 @@ class Learner:
     version: int = 0  # how often scores were fitted on counts
     seconds_to_build: float = 0.0  # expected time of the next rebuild, on twice as many outputs
     views: tuple[View, ...] = ()
+    features: bool = True  # compute the features of outputs: in the first round, and later if they are needed
     labels: dict[int, str] = field(default_factory=dict)
     _past: list[Counts] = field(default_factory=list)
     _chosen_on: list[Counts] = field(default_factory=list)  # the part of the past that structures were chosen on
@@ -116,11 +120,19 @@ class Learner:
 
     @property
     def width(self) -> int:
-        """Numbers of an output in the first round, at least 1."""
-        return max([1, *(batch.width for batch in self._kept[0])]) if self._kept else 1
+        """Numbers of an output in the first round, or features if these are needed; at least 1."""
+        first = self._kept[0] if self._kept else ()
+        of_features = [batch.features.width for batch in first if batch.features is not None]
+        return max([1, *(batch.width for batch in first), *of_features])
 
     def _capacity(self) -> int:
-        most = KEPT.most_vectors if self.width > 1 else KEPT.most_scalars
+        most = (
+            KEPT.most_featured
+            if self.features and self.views
+            else KEPT.most_vectors
+            if self.width > 1
+            else KEPT.most_scalars
+        )
         return max(KEPT.fewest, min(most, KEPT.most_numbers // self.width))
 
     def past_counts(self) -> list[tuple[Counts, bool]]:
@@ -157,11 +169,16 @@ class Learner:
         """Return the share of outputs that fell where a bet could have been placed.
 
         Numbers can be bet on whatever they are. An output without numbers must have been seen ``OFTEN_ENOUGH`` times, and show
-        more than its type.
+        more than its type. If features are looked at, an output must have one of them.
         """
         covered = 0
         sides = self.kept()
+        scores = [view.score for view in self.views if isinstance(view, ScoreView)]
+        features = next((score.features for score in scores if isinstance(score, feature.FeatureScore)), ())
         for batch in sides:
+            if features and batch.features is not None:
+                covered += int(batch.features.having(features).sum())
+                continue
             # One stored code stands for all outputs in the usual case, which needs no sort.
             codes = batch.kinds[:1] if batch.one_code else batch.codes
             distinct, counts = np.unique(codes, return_counts=True)
@@ -224,6 +241,11 @@ class Learner:
         sides = self.kept()
         self._kept = [sides]
         self._rebuild_at = 2 * self._rows
+        if not self.views:
+            self.features = _features_needed(sides)
+            if not self.features:
+                sides = (sides[0].with_features(None), sides[1].with_features(None))
+                self._kept = [sides]
         built = self.build(sides)
         self.views = tuple(view for view, _ in built)
         self._past = [past for _, past in built]
@@ -328,6 +350,8 @@ def build_views(sides: Sides, *, boosted: bool = False, suspects: Sequence[str] 
             views.append(records)
         if not _few_outputs(records, blocks):
             built.extend(_score_views(sides, boosted=boosted))
+    if any(batch.features is not None for batch in sides):
+        built.extend(_feature_views(sides))
     views.extend(_suspect_view(sides, place, name) for place, name in enumerate(suspects))
     return [(view, _count(view, blocks)) for view in views] + built
 
@@ -420,6 +444,27 @@ def _score_views(sides: Sides, *, boosted: bool) -> Sequence[tuple[View, Counts]
     if boosted and half >= VIEW_LIMITS.fewest_boosted:
         scores.append(("boosted", fit_boosted(*fit)))
     return [_score_view(name, score, rest) for name, score in scores if score is not None]
+
+
+def _features_needed(sides: Sides) -> bool:
+    """Return whether features of these outputs, the first ones, may show more than structures and numbers."""
+    if all(batch.features is None for batch in sides):
+        return False
+    structures = np.unique(np.concatenate([batch.codes for batch in sides])).size
+    outputs = np.unique(np.concatenate([record_keys(batch) for batch in sides])).size
+    return feature.are_needed(sides, structures, outputs)
+
+
+def _feature_views(sides: Sides) -> Sequence[tuple[View, Counts]]:
+    """Fit a score of features on the first half of the outputs, and choose features; cells and counts come from the second."""
+    half = len(sides[0]) // 2
+    fit: Sides = (sides[0].rows(slice(half)), sides[1].rows(slice(half)))
+    rest: Sides = (sides[0].rows(slice(half, None)), sides[1].rows(slice(half, None)))
+    score, alone = feature.fit_feature_scores(fit)
+    if score is None:
+        return []
+    single = [_score_view(f"feature {place}", quantity, rest) for place, quantity in enumerate(alone, 1)]
+    return [_score_view("features", score, rest), *single]
 
 
 def _score_view(name: str, score: Quantity, rest: Sides) -> tuple[ScoreView, Counts]:

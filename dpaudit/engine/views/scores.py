@@ -286,11 +286,17 @@ class NaiveBayes:
 
     def python(self, names: Names) -> str:
         """Define a function that looks up the same heights."""
+        names.define(self.source("numbers(output)", "code(output)"))
+        return "score(output)"
+
+    def source(self, values: str, structure: str) -> str:
+        """Return a function that looks up the same heights, with expressions for the numbers and the structure code."""
         *ratios, other = self.code_ratio.tolist()
         structures = dict(zip(map(hexadecimal, self.codes.keys), ratios, strict=True))
         tables = {place: lookup.steps() for place, lookup in zip(self.index, self.columns, strict=True)}
-        names.define(naive_bayes_code(tables, structures, other, bins=BINS, differences=self.differences))
-        return "score(output)"
+        return naive_bayes_code(
+            tables, structures, other, bins=BINS, differences=self.differences, values=values, structure=structure
+        )
 
 
 def fit_naive_bayes(of_d: Encoded, of_neighbour: Encoded, *, differences: bool = False) -> tuple[NaiveBayes, Counts]:
@@ -303,6 +309,15 @@ def fit_naive_bayes(of_d: Encoded, of_neighbour: Encoded, *, differences: bool =
     empty = NaiveBayes(columns, index, codes, np.zeros(codes.cells), differences)
     statistics = np.stack([empty.study(of_d)[1], empty.study(of_neighbour)[1]])
     return empty.refitted(statistics), statistics
+
+
+def separation(score: NaiveBayes, statistics: Counts) -> Floats:
+    """Return how far each coordinate alone moves the mean score from one side to the other, on the counts of its fit."""
+    width = len(score.columns) * WIDTH
+    counts = statistics[:, :width].reshape(2, -1, WIDTH)
+    shares = counts / np.maximum(counts.sum(axis=2, keepdims=True), 1)
+    heights = np.array([lookup.heights for lookup in score.columns]).reshape(-1, WIDTH)
+    return np.asarray(((shares[0] - shares[1]) * heights).sum(axis=1))
 
 
 def informative(first: Floats, second: Floats) -> tuple[int, ...]:

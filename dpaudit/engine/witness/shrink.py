@@ -24,6 +24,7 @@ from dpaudit._util.intervals import clopper_pearson
 from dpaudit._util.literals import rebuild
 from dpaudit._util.values import described, fingerprint
 from dpaudit.engine.encoding.batch import Encoded, container, encode
+from dpaudit.engine.encoding.feature_table import table_of_blocks
 from dpaudit.engine.encoding.suspects import with_suspects
 from dpaudit.engine.events import Confirming, OutputsDrawn, Shrinking
 from dpaudit.engine.evidence.e_process import Points
@@ -128,7 +129,7 @@ class Looker:
                 return settled.candidate.learner
         return None
 
-    def draw(self, pair: Pair, trials: int) -> tuple[Encoded, Encoded]:
+    def draw(self, pair: Pair, trials: int, *, features: bool) -> tuple[Encoded, Encoded]:
         """Fresh outputs of both sides, encoded; ``BatchRaised`` as in :meth:`refutes`."""
         sampler, batches = self.sampler_for(pair), []
         for side, data in enumerate(pair):
@@ -141,7 +142,8 @@ class Looker:
                 self.audit_alone(pair)
                 raise
             self.check_containers(pair, [held] if (held := container(outputs)) is not None else [])
-            batches.append(with_suspects(encode(outputs), [outputs], sampler.suspects).first(trials))
+            batch = with_suspects(encode(outputs), [outputs], sampler.suspects)
+            batches.append(batch.with_features(table_of_blocks([outputs]) if features else None).first(trials))
         return batches[0], batches[1]
 
     def check_containers(self, pair: Pair, containers: Iterable[Container]) -> None:
@@ -174,7 +176,7 @@ class _OnePair:
         sizes = sampler.blocks(size, timed=looker.deadline is not None, width=learner.width)
         task = Task(
             sampler, pair.data, pair.neighbour, learner.views, looker.entropy,
-            (self.number, candidate.rounds), 0, sizes, learner.rows_to_keep(len(sizes)),
+            (self.number, candidate.rounds), 0, sizes, learner.rows_to_keep(len(sizes)), learner.features,
         )  # fmt: skip
         ended = run_task(
             task, deadline=looker.deadline, on_block=lambda outputs: looker.request.emit(OutputsDrawn(outputs))
@@ -312,10 +314,11 @@ class Measured:
 def measure(looker: Looker, pair: Pair, event: Event, trials: int) -> Measured:
     """Count the event on fresh outputs of both sides."""
     ordered = Pair(pair.neighbour, pair.data) if event.swapped else pair
+    features = event.view.needs_features
     try:
-        batches = looker.draw(ordered, trials)
+        batches = looker.draw(ordered, trials, features=features)
     except BatchRaised:
-        batches = looker.draw(ordered, trials)
+        batches = looker.draw(ordered, trials, features=features)
     counts = [event.count(batch) for batch in batches]
     lead = leading(event, described(ordered.data)[0], described(ordered.neighbour)[0], counts, trials)
     return Measured(event, ordered, counts, trials, summary(event, batches, lead))

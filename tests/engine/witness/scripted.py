@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import random
+import struct
 from typing import Any
 
 import numpy as np
@@ -135,3 +137,45 @@ def fails(output: Any) -> float:
 
 def truth_or_word(output: Any) -> Any:
     return "odd" if parity(output) else True
+
+
+# Collections, text and bytes whose structure hardly ever repeats, with a leak in one feature.
+
+
+def random_set(data: int, rng: np.random.Generator) -> set[str]:
+    present = rng.random(40) < 0.3
+    present[17] = rng.random() < (0.6 if data else 0.05)
+    return {f"w{number}" for number in np.flatnonzero(present)}
+
+
+def sound_set(data: int, rng: np.random.Generator) -> set[str]:
+    present = rng.random(40) < 0.3
+    present[17] = rng.random() < (0.6 if data else 0.4)
+    return {f"w{number}" for number in np.flatnonzero(present)}
+
+
+def set_of_numbers(data: int, rng: np.random.Generator) -> set[int]:
+    return {int(word[1:]) for word in random_set(data, rng)}
+
+
+def words_in_a_list(data: int, rng: np.random.Generator) -> list[str]:
+    words = [f"w{number}" for number in rng.choice(40, 5, replace=False)]
+    words[int(rng.integers(5))] = "w7" if data and rng.random() < 0.7 else "w8"
+    return words
+
+
+def value_at_a_key(data: int, rng: np.random.Generator) -> dict[str, float]:
+    keys = rng.permutation(60)[:30].tolist()
+    return {f"k{key}": float(rng.normal()) + (3.0 if data and key == 17 else 0.0) for key in keys}
+
+
+def json_of_counts(data: int, rng: np.random.Generator) -> str:
+    return json.dumps({"count": int(1000 * rng.normal()) + 3000 * data, "id": int(rng.integers(10**6))})
+
+
+def token_and_name(data: int, rng: np.random.Generator) -> str:
+    return f"{rng.bytes(6).hex()}-{'carol' if rng.random() < (0.8 if data else 0.1) else 'alice'}"
+
+
+def packed_numbers(data: int, rng: np.random.Generator) -> bytes:
+    return struct.pack("<3d", rng.normal(), rng.normal() + 3.0 * data, rng.normal())
