@@ -74,18 +74,23 @@ class SearchCost:
 
 
 COST_OF_NUMBERS = SearchCost(4, 20.0)
-EXPERTS_OF_A_SUSPECT = 3
+EXPERTS_OF_A_VIEW = 3  # of a suspect or a feature
+SPENT_ON_FEATURES = (
+    100.0  # outputs inside an event of one feature that are used up before it is found among all features
+)
 
 
 def search_cost(learner: Learner) -> SearchCost:
     """Return the cost for the views of a learner."""
-    views = [view for view in learner.views if not isinstance(view, SuspectView)]
+    views = [view for view in learner.views if not isinstance(view, SuspectView) and not view.needs_features]
     cost, scores = COST_OF_NUMBERS, sum(isinstance(view, ScoreView) for view in views)
     if scores:
         cost = SearchCost(4 * scores, 600.0, rarest=1.0 / 32.0)
     elif learner.has_a_cell_for_every_output() or all(isinstance(view, RecordView | ShapeView) for view in views):
         cost = SearchCost(3, 20.0, math.inf)
-    return replace(cost, experts=cost.experts + EXPERTS_OF_A_SUSPECT * (len(learner.views) - len(views)))
+    if learner.features:
+        cost = replace(cost, spent=max(cost.spent, SPENT_ON_FEATURES), cells=POWER.range_cells)
+    return replace(cost, experts=cost.experts + EXPERTS_OF_A_VIEW * (len(learner.views) - len(views)))
 
 
 def detectable_epsilon(

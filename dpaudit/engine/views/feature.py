@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from dpaudit.engine.encoding.batch import Encoded, digest
+from dpaudit.engine.encoding.batch import Encoded, digest, record_keys
 from dpaudit.engine.encoding.feature_table import FeatureTable
 from dpaudit.engine.encoding.features import default, is_test
 from dpaudit.engine.views.condition import Floats, Names, Plain, hexadecimal
@@ -35,8 +35,10 @@ class FeatureChoice:
     """Features that have a view of their own."""
     hard_to_read: float = 0.7
     """Features that are hard to read (``Feature.hard_to_read``) count with this factor in the choice of features."""
-    structures: int = 12
-    """With more distinct structures than this in the first round, structures alone say little, and features are computed."""
+    rare: int = 2
+    """Structures that occur at most so often in the first round are rare."""
+    rare_share: float = 0.25
+    """With a larger share of outputs of rare structures than this, structures say little, and features are computed."""
     outputs: int = 32
     """With fewer distinct outputs than this in the first round, a table of outputs shows all that there is."""
 
@@ -127,16 +129,19 @@ def _columns(batch: Encoded, features: Sequence[str]) -> Floats:
     return batch.features.columns(features, defaults)
 
 
-def are_needed(sides: Sides, structures: int, outputs: int) -> bool:
-    """Return whether features may show more than the structures, of which so many are distinct, and the numbers.
+def are_needed(sides: Sides) -> bool:
+    """Return whether features of these outputs, those of the first round, may show more than structures and numbers.
 
-    They may if structures are many, or if a number is in some sets and not in others, because a structure shows all words
-    of a set, but not its numbers.
+    They may if structures hardly repeat, or if a number is in some sets and not in others, because a structure shows all
+    words of a set, but not its numbers.
     """
     tables = [batch.features for batch in sides if batch.features is not None]
-    if not tables or outputs <= CHOICE.outputs:
+    if not tables or np.unique(np.concatenate([record_keys(batch) for batch in sides])).size <= CHOICE.outputs:
         return False
-    return structures > CHOICE.structures or any(
+    _, counts = np.unique(np.concatenate([batch.codes for batch in sides]), return_counts=True)
+    if counts[counts <= CHOICE.rare].sum() > CHOICE.rare_share * counts.sum():
+        return True
+    return any(
         COUNT_OF_A_NUMBER.match(name) and count < len(table)
         for table in tables
         for name, count in table.frequency.items()

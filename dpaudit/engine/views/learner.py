@@ -242,7 +242,7 @@ class Learner:
         self._kept = [sides]
         self._rebuild_at = 2 * self._rows
         if not self.views:
-            self.features = _features_needed(sides)
+            self.features = feature.are_needed(sides)
             if not self.features:
                 sides = (sides[0].with_features(None), sides[1].with_features(None))
                 self._kept = [sides]
@@ -444,15 +444,6 @@ def _score_views(sides: Sides, *, boosted: bool) -> Sequence[tuple[View, Counts]
     if boosted and half >= VIEW_LIMITS.fewest_boosted:
         scores.append(("boosted", fit_boosted(*fit)))
     return [_score_view(name, score, rest) for name, score in scores if score is not None]
-
-
-def _features_needed(sides: Sides) -> bool:
-    """Return whether features of these outputs, the first ones, may show more than structures and numbers."""
-    if all(batch.features is None for batch in sides):
-        return False
-    structures = np.unique(np.concatenate([batch.codes for batch in sides])).size
-    outputs = np.unique(np.concatenate([record_keys(batch) for batch in sides])).size
-    return feature.are_needed(sides, structures, outputs)
 
 
 def _feature_views(sides: Sides) -> Sequence[tuple[View, Counts]]:
