@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, Relation, RenyiDP, ZeroConcentratedDP
-from dpaudit.engine.encoding.batch import code, number, numbers, record, structure
+from dpaudit.engine.encoding.batch import code, encode, number, numbers, record, structure
 from dpaudit.engine.encoding.features import feature
 from dpaudit.engine.sampling.blocks import Sampler
 from dpaudit.engine.timing.clock import microseconds
 from dpaudit.engine.views.float_grid import lowest_bits
+from dpaudit.engine.views.late.derived import Decimals, Summary
 from dpaudit.mechanism import Outputs, after, as_mechanism, batched, fresh, per_release
 from dpaudit.mechanism.conversations import interactive
 
@@ -31,6 +32,7 @@ __all__ = [
     "attempt",
     "batched",
     "code",
+    "decimals",
     "draw",
     "feature",
     "fresh",
@@ -42,6 +44,7 @@ __all__ = [
     "per_release",
     "record",
     "structure",
+    "summary",
 ]
 
 
@@ -80,6 +83,24 @@ def attempt(function: Callable[[Any], Any], output: Any) -> Any:
         return function(output)
     except Exception as error:  # the user's function may raise anything
         return error
+
+
+def decimals(x: float) -> float:
+    """Return the number of decimals of a number: 0 if it is whole, 99 if it is no short decimal.
+
+    >>> decimals(3), decimals(0.25), decimals(1.1), decimals(1 / 3)
+    (0.0, 2.0, 1.0, 99.0)
+    """
+    return float(Decimals(0)(encode([float(x)]))[0])
+
+
+def summary(output: Any, kind: str) -> float:
+    """Return a summary of the numbers of an output.
+
+    >>> summary([3.0, 1.0, 3.0], "number of repeated entries"), summary([3.0, 1.0], "place of the smallest entry")
+    (1.0, 1.0)
+    """
+    return float(Summary(kind)(encode([output]))[0])
 
 
 def lowest_bit(x: float) -> int:

@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -44,7 +43,7 @@ from dpaudit.engine.search.campaign import Campaign, Candidate
 from dpaudit.engine.search.confirmation import Confirmation
 from dpaudit.engine.search.rounds import Budget, settle_rounds
 from dpaudit.engine.views.float_bits import build_bit_views
-from dpaudit.engine.views.learner import Builder, build_views
+from dpaudit.engine.views.learner import Builder, ViewBuilder
 from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism import as_mechanism
 from dpaudit.neighbours import Pair
@@ -450,7 +449,7 @@ class _SingleReleases:
 def builder_of(options: Options, suspects: Sequence[Suspect] = ()) -> Builder:
     """Return the function that builds views for the channel."""
     if options.channel is Channel.VALUE:
-        return partial(build_views, boosted=options.boosted, suspects=tuple(suspect.name for suspect in suspects))
+        return ViewBuilder(options.boosted, tuple(suspect.name for suspect in suspects))
     if options.channel is Channel.REPRESENTATION:
         return build_bit_views
     raise AssertionError(f"channel={options.channel.value!r} has a run of its own")

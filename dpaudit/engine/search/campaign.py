@@ -198,6 +198,7 @@ class Candidate:
         self._index = None
         if log_wealth is not None:
             self.log_wealth = log_wealth
+            self.learner.won = log_wealth > GROWTH.promising
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +249,7 @@ class Campaign:
 
     def _add(self, pair: Pair, log_share: float) -> Candidate:
         number = len(self.candidates) + 1
-        learner = Learner(self.build, self._horizon)
+        learner = Learner(self.build, self._horizon, self.points)
         candidate = Candidate(number, pair, log_share, Wealth(self.points, self.bets), learner)
         self.candidates.append(candidate)
         return candidate

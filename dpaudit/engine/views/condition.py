@@ -360,22 +360,27 @@ class Bits:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Every part holds. Views have no use for it, but a file may combine conditions in this way."""
+    """Every part holds."""
 
     parts: tuple[Condition, ...]
 
     def text(self, names: Names) -> str:
         """Join the parts."""
-        return " and ".join(f"({part.text(names)})" for part in self.parts) or "any output"
+        texts = [part.text(names) for part in self.parts]
+        return (texts[0] if len(texts) == 1 else " and ".join(f"({text})" for text in texts)) or "any output"
 
     def python(self, names: Names) -> str:
-        """Join the parts."""
-        return " and ".join(f"({part.python(names)})" for part in self.parts) or "True"
+        """Join the parts; empty if one of them has no Python form."""
+        parts = [part.python(names) for part in self.parts]
+        return (" and ".join(f"({part})" for part in parts) or "True") if all(parts) else ""
 
     def plain(self) -> Plain | None:
-        """Return one dict with the entries of all parts."""
+        """Return one dict with the entries of all parts, or a list of them if entries have the same name."""
         parts = [part.plain() for part in self.parts]
-        return None if None in parts else {name: value for part in parts if part for name, value in part.items()}
+        if None in parts:
+            return None
+        joined = {name: value for part in parts if part for name, value in part.items()}
+        return joined if len(joined) == sum(map(len, filter(None, parts))) else {"all": parts}
 
     def contains(self, batch: Encoded) -> Mask:
         """Evaluate all parts."""

@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from dpaudit.engine.encoding.batch import Encoded, record_keys, stack
 from dpaudit.engine.encoding.sorted_counts import SortedSample
 from dpaudit.engine.encoding.structure import OPAQUE, OPEN
-from dpaudit.engine.evidence.e_process import Plan, Record
+from dpaudit.engine.evidence.e_process import Plan, Points, Record
 from dpaudit.engine.views import feature
 from dpaudit.engine.views.condition import Quantity
+from dpaudit.engine.views.late.search import SEARCH, late_views
 from dpaudit.engine.views.partition import KeyTable, line_from, line_from_sorted
 from dpaudit.engine.views.scores import NaiveBayes, fit_boosted, fit_linear, fit_naive_bayes
 from dpaudit.engine.views.suspect_view import SuspectView
@@ -83,13 +84,27 @@ class Settled:
     repeats: tuple[tuple[int, Any, int, str], ...] = ()  # (side, key, count, text)
 
 
+@dataclass(frozen=True, slots=True)
+class ViewBuilder:
+    """Builds the views of the channel ``value``, and searches later for what they miss."""
+
+    boosted: bool = False
+    suspects: tuple[str, ...] = ()
+
+    def __call__(self, sides: Sides) -> Sequence[tuple[View, Counts]]:
+        """Build the views; see :func:`build_views`."""
+        return build_views(sides, boosted=self.boosted, suspects=self.suspects)
+
+
 @dataclass
 class Learner:
     """Learns views from settled rounds of one pair."""
 
     build: Builder
     horizon: int = 0  # outputs of each side that may come in all
+    points: Points | None = None  # of the claim; with them a late search knows what exceeds it
     seen: int = 0  # outputs of each side settled so far
+    won: bool = False  # the pair is expected to refute the claim, so that nothing more is searched
     version: int = 0  # how often scores were fitted on counts
     seconds_to_build: float = 0.0  # expected time of the next rebuild, on twice as many outputs
     views: tuple[View, ...] = ()
@@ -105,9 +120,14 @@ class Learner:
     _rebuild_at: int = 0
     _studied: dict[str, Counts] = field(default_factory=dict)
     _refits: list[int] = field(default_factory=list)
+    _searches: list[int] = field(default_factory=list)
+    _late: tuple[View, ...] = ()  # views that a late search has found
+    searched: tuple[str, ...] = ()  # what late searches looked at
 
     def __post_init__(self) -> None:
         # Counts hold more than the kept outputs. Refits come early enough for the new score to be bet on.
+        if isinstance(self.build, ViewBuilder) and self.points is not None:
+            self._searches = [at for part in SEARCH.shares if (at := self.horizon // part) >= SEARCH.fewest]
         self._refits = [at for part in KEPT.refits if (at := self.horizon // part) >= KEPT.fewest_for_refit]
 
     def counted(self) -> int:
@@ -227,6 +247,8 @@ class Learner:
             self._add_records(settled.repeats)
         if self._refits and self.seen >= self._refits[0]:
             self._refit()
+        if self._searches and self.seen >= self._searches[0]:
+            self._search()
         return records
 
     def has_a_cell_for_every_output(self) -> bool:
@@ -259,6 +281,9 @@ class Learner:
         self._older = [_count(view, middle if isinstance(view, ScoreView) else first) for view in self.views]
         self._chosen_on = list(self._older)
         self._snapshot = list(self._past)
+        rest = [Block(batch.rows(slice(half, None))) for batch in sides]
+        for view in self._late:
+            self._add(view, _count(view, rest), _count(view, middle))
         self.seconds_to_build = 2.0 * (time.monotonic() - begin)
 
     def _study(self, sides: Sides) -> None:
@@ -289,6 +314,24 @@ class Learner:
                 self._past[place] = self._snapshot[place] = past
                 self._older[place] = _count(fresh, [Block(batch.rows(slice(half // 2))) for batch in rest])
                 self.version += 1
+
+    def _search(self) -> None:
+        """Search for what the views miss, unless they have won something, and add what is found."""
+        self._searches = [at for at in self._searches if at > self.seen]
+        if self.won or self._late or self.points is None or self.has_a_cell_for_every_output():
+            return
+        found, tried = late_views(self.kept(), self.points)
+        self.searched = tuple(dict.fromkeys([*self.searched, *tried]))
+        for view, past in found:
+            self._late = (*self._late, view)
+            self._add(view, past, np.zeros_like(past))
+
+    def _add(self, view: View, past: Counts, older: Counts) -> None:
+        self.views = (*self.views, view)
+        self._past.append(past)
+        self._older.append(older)
+        self._snapshot.append(past)
+        self._chosen_on.append(older)
 
     def _age(self) -> None:
         """Keep "older" between a quarter and a half of the past."""

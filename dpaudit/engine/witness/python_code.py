@@ -30,7 +30,18 @@ Labels: TypeAlias = Mapping[int, str]
 
 NUMBERS = ("number", "bool")
 """Kinds of real numbers, as structures name them."""
-HELPERS = ("attempt", "code", "feature", "lowest_bit", "number", "numbers", "record", "structure")
+HELPERS = (
+    "attempt",
+    "code",
+    "decimals",
+    "feature",
+    "lowest_bit",
+    "number",
+    "numbers",
+    "record",
+    "structure",
+    "summary",
+)
 """Functions of ``dpaudit.replay`` that read parts of an output."""
 _SINGLE = {placeholder(kind) for kind in NUMBERS}
 _NUMBER_PLACE = re.compile("|".join(map(re.escape, _SINGLE)))
