@@ -33,7 +33,9 @@ class FeatureTable:
         lengths = np.diff(self.starts)[chosen]
         starts = np.concatenate(([0], np.cumsum(lengths)))
         inside = np.arange(starts[-1]) + np.repeat(self.starts[chosen] - starts[:-1], lengths)
-        return FeatureTable(self.names, starts, self.places[inside], self.values[inside])
+        used, places = np.unique(self.places[inside], return_inverse=True)
+        names = tuple(self.names[place] for place in used)
+        return FeatureTable(names, starts.astype(np.intp), places.astype(np.intp), self.values[inside])
 
     def columns(self, names: Sequence[str], defaults: Sequence[float]) -> Floats:
         """Return some features as columns, with the given values where an output lacks them."""

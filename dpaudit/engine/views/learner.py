@@ -322,9 +322,10 @@ class Learner:
             return
         found, tried = late_views(self.kept(), self.points)
         self.searched = tuple(dict.fromkeys([*self.searched, *tried]))
-        for view, past in found:
+        for view, past, older in found:
             self._late = (*self._late, view)
-            self._add(view, past, np.zeros_like(past))
+            self._add(view, past, older)
+        self.version += bool(found)  # capital that follows this pair is divided anew
 
     def _add(self, view: View, past: Counts, older: Counts) -> None:
         self.views = (*self.views, view)

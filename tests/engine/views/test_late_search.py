@@ -105,8 +105,10 @@ def test_nothing_is_added_where_nothing_exceeds_the_claim() -> None:
 @pytest.mark.parametrize("mechanism", [sign_of_product, sign_of_three, repeated_entries, fraction, rounded])
 def test_every_form_of_an_event_holds_for_the_same_outputs(mechanism: Callable[..., Any]) -> None:
     batches = sides(mechanism)
-    (view, counts), *_ = late_views(batches, POINTS)[0]
+    (view, counts, older), *_ = late_views(batches, POINTS)[0]
     assert counts.sum() == len(batches[0])  # half of the outputs of both sides, on which it was not fitted
+    assert (older <= counts).all()
+    assert older.sum() == counts.sum() // 2
     cells = np.arange(view.cells) % 3 == 0
     condition = view.condition(cells, batches[0].labels)
     inside = condition.contains(batches[0])

@@ -69,8 +69,11 @@ class LateSearchLimits:
 SEARCH = LateSearchLimits()
 
 
-def late_views(sides: Sides, points: Points) -> tuple[list[tuple[View, Counts]], list[str]]:
-    """Return views that exceed the claim on outputs they were not fitted on, with their counts; and what was looked at."""
+def late_views(sides: Sides, points: Points) -> tuple[list[tuple[View, Counts, Counts]], list[str]]:
+    """Return views that exceed the claim on outputs they were not fitted on, and what was looked at.
+
+    Each view comes with its counts on these outputs, and on the first half of them.
+    """
     rows, width = min(map(len, sides)), max(batch.width for batch in sides)
     if rows < SEARCH.fewest or not width:
         return [], []
@@ -89,7 +92,11 @@ def late_views(sides: Sides, points: Points) -> tuple[list[tuple[View, Counts]],
     if not found and hinted and width > 1:
         tried.append("boosted trees and a small network")
         found = _fitted(fit, rest, points)
-    return [(view, np.stack([view.count(Block(batch)) for batch in rest])) for view in found], tried
+    older = [Block(batch.rows(slice(len(batch) // 2))) for batch in rest]
+    counted = [
+        [np.stack([view.count(block) for block in part]) for part in ([*map(Block, rest)], older)] for view in found
+    ]
+    return [(view, past, first) for view, (past, first) in zip(found, counted, strict=True)], tried
 
 
 def _halves(sides: Sides, rows: int) -> tuple[Sides, Sides]:
