@@ -21,6 +21,7 @@ NAMES = {
     "overhead": "cost of the engine on top of the draws, from 1e5 to 1e8 samples; fixed cost; memory",
     "catalogue": "bounds on the twenty published mechanisms",
     "detection": "samples to detect, over all broken mechanisms",
+    "leaks": "samples to detect leaks in collections, text, bytes and combinations; sound twins",
     "soundness": "false alarms and bounds above the truth on tight mechanisms",
     "presentations": "false alarms on sound mechanisms that present their outputs differently",
     "promises": "leaks at exactly the detectable epsilon, and how many are found",

@@ -35,6 +35,7 @@ from dpaudit.errors import MechanismError as MechanismError
 from dpaudit.errors import PrivacyViolation as PrivacyViolation
 from dpaudit.mechanism import Mechanism as Mechanism
 from dpaudit.mechanism import Raised as Raised
+from dpaudit.mechanism import after as after
 from dpaudit.mechanism import batched as batched
 from dpaudit.mechanism import fresh as fresh
 from dpaudit.mechanism import per_release as per_release

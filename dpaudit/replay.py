@@ -6,6 +6,7 @@ version to version (docs/stability.md), so that a script that was stored with a 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,11 +23,13 @@ from dpaudit.claims import (
     TradeOffDP,
     ZeroConcentratedDP,
 )
-from dpaudit.engine.encoding.batch import code, number, numbers, record, structure
+from dpaudit.engine.encoding.batch import code, encode, number, numbers, record, structure
+from dpaudit.engine.encoding.features import feature
 from dpaudit.engine.sampling.blocks import Sampler
 from dpaudit.engine.timing.clock import microseconds
 from dpaudit.engine.views.float_grid import lowest_bits
-from dpaudit.mechanism import Outputs, as_mechanism, batched, fresh, per_release
+from dpaudit.engine.views.late.derived import Decimals, Summary
+from dpaudit.mechanism import Outputs, after, as_mechanism, batched, fresh, per_release
 from dpaudit.mechanism.conversations import interactive
 
 __all__ = [
@@ -40,9 +43,13 @@ __all__ = [
     "RenyiDP",
     "TradeOffDP",
     "ZeroConcentratedDP",
+    "after",
+    "attempt",
     "batched",
     "code",
+    "decimals",
     "draw",
+    "feature",
     "fresh",
     "interactive",
     "lowest_bit",
@@ -52,6 +59,7 @@ __all__ = [
     "per_release",
     "record",
     "structure",
+    "summary",
 ]
 
 
@@ -78,6 +86,36 @@ def draw(mechanism: Any, data: Any, trials: int, seed: int, *, one_by_one: bool 
     """
     sampler = Sampler(as_mechanism(mechanism), one_by_one=one_by_one)
     return sampler.draw(data, trials, np.random.SeedSequence(seed))
+
+
+def attempt(function: Callable[[Any], Any], output: Any) -> Any:
+    """Return the value of a function on an output, or the exception that it raises.
+
+    >>> attempt(len, "abc"), attempt(len, 3)
+    (3, TypeError("object of type 'int' has no len()"))
+    """
+    try:
+        return function(output)
+    except Exception as error:  # the user's function may raise anything
+        return error
+
+
+def decimals(x: float) -> float:
+    """Return the number of decimals of a number: 0 if it is whole, 99 if it is no short decimal.
+
+    >>> decimals(3), decimals(0.25), decimals(1.1), decimals(1 / 3)
+    (0.0, 2.0, 1.0, 99.0)
+    """
+    return float(Decimals(0)(encode([float(x)]))[0])
+
+
+def summary(output: Any, kind: str) -> float:
+    """Return a summary of the numbers of an output.
+
+    >>> summary([3.0, 1.0, 3.0], "number of repeated entries"), summary([3.0, 1.0], "place of the smallest entry")
+    (1.0, 1.0)
+    """
+    return float(Summary(kind)(encode([output]))[0])
 
 
 def lowest_bit(x: float) -> int:

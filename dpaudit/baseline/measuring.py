@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 from typing import Any
@@ -9,12 +10,13 @@ from typing import Any
 from dpaudit._util.literals import rebuild
 from dpaudit.baseline.plain_events import read_event
 from dpaudit.baseline.stored import Leading
-from dpaudit.engine.encoding.batch import encode
+from dpaudit.engine.encoding.batch import Encoded, encode
+from dpaudit.engine.encoding.feature_table import table_of_blocks
 from dpaudit.engine.sampling.blocks import BatchRaised, OutOfTime, Sampler
 from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.engine.views.condition import AnyOf
 from dpaudit.errors import InvalidArgument
-from dpaudit.mechanism import as_mechanism
+from dpaudit.mechanism import Outputs, as_mechanism
 
 FIRST_BLOCK = 500
 FEWEST, MOST = 1_000, 200_000
@@ -38,7 +40,9 @@ def measure(mechanism: Any, leading: Leading, *, seed: int, trials: int, seconds
         The pair or the event has no plain form, or nothing could be drawn.
     """
     if leading.event is None:
-        raise InvalidArgument("the event has no plain form (it is a learned score), so runs are not compared by it.")
+        raise InvalidArgument(
+            "the event has no plain form (a learned score, or a suspect), so runs are not compared by it."
+        )
     event = read_event(leading.event)
     pair = (rebuild(leading.data), rebuild(leading.neighbour))
     sampler = Sampler(as_mechanism(mechanism))
@@ -56,11 +60,16 @@ def _count(
     sampler: Sampler, event: AnyOf, pair: tuple[Any, Any], seed: int, trials: int, deadline: float
 ) -> tuple[list[int], int]:
     counts, drawn, block = [0, 0], 0, 0
+    features = '"feature"' in json.dumps(event.plain())
     while drawn < trials and (drawn == 0 or time.monotonic() < deadline):
         size = min(max(drawn, FIRST_BLOCK), trials - drawn)
         try:
             found = [
-                int(event.contains(encode(_draw(sampler, data, size, seed, block, side, deadline))).sum())
+                int(
+                    event.contains(
+                        _encoded(_draw(sampler, data, size, seed, block, side, deadline), features=features)
+                    ).sum()
+                )
                 for side, data in enumerate(pair)
             ]
         except OutOfTime:
@@ -69,6 +78,11 @@ def _count(
         drawn += size
         block += 1
     return counts, drawn
+
+
+def _encoded(outputs: Outputs, *, features: bool) -> Encoded:
+    batch = encode(outputs)
+    return batch.with_features(table_of_blocks([outputs])) if features else batch
 
 
 def _draw(sampler: Sampler, data: Any, size: int, seed: int, block: int, side: int, deadline: float) -> Any:

@@ -8,10 +8,14 @@ An event is ``{"any": [part, ...], "not": false}``: an output is in it if it is 
 ``other_than``  the structure has none of these codes
 ``records``     the key of the whole output is one of these
 ``column``      one number x of the output (NaN where there are fewer), or instead
+``feature``     x is the feature of the output with this name (``dpaudit.engine.encoding.features``), or instead
+``modulus``     with ``column``: x is that number modulo this one
 ``linear``      x = sum of weight times number over ``[[index, weight], ...]``, minus ``offset``; and then x satisfies one of
 ``within``      ``low <= x < high`` for one of ``[[low, high], ...]``; ``null`` for ``high`` is up to and including infinity
 ``equals``      x is one of these
 ``nan``         true: x is NaN
+
+``all``         instead of all these: every part of this list
 
 and besides, for the channel ``representation``,
 
@@ -38,11 +42,14 @@ from dpaudit.engine.views.condition import (
     Interval,
     Number,
     OtherStructure,
+    Quantity,
     Records,
     Structure,
     Values,
 )
+from dpaudit.engine.views.feature import Feature
 from dpaudit.engine.views.float_grid import is_grid
+from dpaudit.engine.views.late.derived import Remainder
 from dpaudit.engine.views.scores import Coordinate, Linear
 from dpaudit.errors import InvalidArgument
 
@@ -52,7 +59,10 @@ _KEYS = {
     "other_than",
     "records",
     "column",
+    "all",
+    "feature",
     "linear",
+    "modulus",
     "offset",
     "within",
     "equals",
@@ -75,15 +85,18 @@ def read_event(event: Any) -> AnyOf:
     negated = event.get("not", False)
     if not isinstance(negated, bool):
         raise InvalidArgument(f"event={shorten(event)} is not an event.")
-    parts = []
-    for part in event["any"]:
-        if not isinstance(part, Mapping) or set(part) - _KEYS:
-            raise InvalidArgument(f"event: {shorten(part)} is not a part of an event.")
-        try:
-            parts.append(AllOf(tuple(_conditions(part))))
-        except (TypeError, ValueError, OverflowError, KeyError) as error:
-            raise InvalidArgument(f"event: {shorten(part)} is not a part of an event ({error}).") from None
-    return AnyOf(tuple(parts), negated)
+    return AnyOf(tuple(map(_part, event["any"])), negated)
+
+
+def _part(part: Any, *, nested: bool = False) -> AllOf:
+    if not isinstance(part, Mapping) or set(part) - _KEYS or ("all" in part and (nested or len(part) > 1)):
+        raise InvalidArgument(f"event: {shorten(part)} is not a part of an event.")
+    try:
+        if "all" in part:
+            return AllOf(tuple(_part(inner, nested=True) for inner in part["all"]))
+        return AllOf(tuple(_conditions(part)))
+    except (TypeError, ValueError, OverflowError, KeyError) as error:
+        raise InvalidArgument(f"event: {shorten(part)} is not a part of an event ({error}).") from None
 
 
 def _conditions(part: Mapping[str, Any]) -> Iterator[Condition]:
@@ -93,8 +106,8 @@ def _conditions(part: Mapping[str, Any]) -> Iterator[Condition]:
         yield OtherStructure(tuple(map(_code, part["other_than"])))
     if "records" in part:
         yield Records(tuple(map(_code, part["records"])))
-    if "column" in part or "linear" in part:
-        quantity = Coordinate(_place(part["column"])) if "column" in part else _linear(part)
+    if "column" in part or "feature" in part or "linear" in part:
+        quantity = _quantity(part)
         number = Number(quantity, tuple(_intervals(part)), part.get("nan", False) is True)
         yield AnyOf((number, Values(quantity, tuple(float(value) for value in part.get("equals", ())))))
         if "lowest_bit" in part:
@@ -109,6 +122,14 @@ def _intervals(part: Mapping[str, Any]) -> Iterator[Interval]:
         yield Interval(float(low), None if high is None else float(high))
 
 
+def _quantity(part: Mapping[str, Any]) -> Quantity:
+    if "modulus" in part:
+        return Remainder(_place(part["column"]), _modulus(part["modulus"]))
+    if "column" in part:
+        return Coordinate(_place(part["column"]))
+    return Feature(str(part["feature"])) if "feature" in part else _linear(part)
+
+
 def _linear(part: Mapping[str, Any]) -> Linear:
     weights = {_place(index): float(weight) for index, weight in part["linear"]}
     return Linear(np.array(list(weights.values()), dtype=np.float64), tuple(weights), float(part["offset"]))
@@ -118,6 +139,12 @@ def _grid(number: Any) -> int:
     if isinstance(number, int) and not isinstance(number, bool) and is_grid(number):
         return number
     raise ValueError(f"{number!r} is no grid of numbers")
+
+
+def _modulus(number: Any) -> float:
+    if not isinstance(number, int | float) or not 0.0 < float(number) < math.inf:
+        raise ValueError(f"{number!r} is no modulus")
+    return float(number)
 
 
 def _place(index: Any) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import pickle
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -60,6 +60,7 @@ def audit(
     timeout: float | None = None,
     timeout_is_output: bool = False,
     boosted: bool = False,
+    suspect: Callable[[Any], Any] | Sequence[Callable[[Any], Any]] | Mapping[str, Callable[[Any], Any]] | None = None,
     allow_constant: bool = False,
     progress: bool | None = None,
     on_event: Handler | None = None,
@@ -109,6 +110,9 @@ def audit(
         Treat a call that timed out as an output, as an exception is, instead of ending the audit.
     boosted
         Also learn scores of vectors by gradient-boosted trees (needs scikit-learn; slower).
+    suspect
+        Where you suspect a leak: a function of one output that returns a truth value, a number or a category; or a list of
+        functions, or a dict of them by name. Each has its own share of the capital from the start.
     allow_constant
         Accept a mechanism whose output never varied on any data set; otherwise that is INCONCLUSIVE.
     progress
@@ -148,6 +152,7 @@ def audit(
         timeout=timeout,
         timeout_is_output=timeout_is_output,
         boosted=boosted,
+        suspect=suspect,
         allow_constant=allow_constant,
         progress=progress,
         on_event=on_event,

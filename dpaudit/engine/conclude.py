@@ -135,6 +135,7 @@ class Conclusion:
                 samples_confirming=self.confirming,
                 samples_after=looker.drawn,
                 coverage=coverage,
+                searched=tuple(dict.fromkeys(name for each in campaign.candidates for name in each.learner.searched)),
                 outputs=outputs,
             )
         )

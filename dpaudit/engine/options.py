@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
-from dpaudit._util.validation import check_choice, check_count, check_open_unit, check_positive
+from dpaudit._util.validation import check_choice, check_count, check_open_unit, check_positive, shorten
+from dpaudit.engine.encoding.suspects import as_suspects
 from dpaudit.engine.events import Handler
 from dpaudit.errors import InvalidArgument
 from dpaudit.result.model import Channel
@@ -34,6 +35,7 @@ class Options:
     timeout: float | None = None
     timeout_is_output: bool = False
     boosted: bool = False
+    suspect: Any = None
     allow_constant: bool = False
     progress: bool | None = None
     on_event: Handler | None = None
@@ -57,6 +59,10 @@ class Options:
         check_choice(Channel, channel=self.channel)
         for name in ("shrink", "boosted", "timeout_is_output", "allow_constant"):
             check_choice((True, False), **{name: getattr(self, name)})
+        if as_suspects(self.suspect) and self.channel is not Channel.VALUE:
+            raise InvalidArgument(
+                f'suspect={shorten(self.suspect)} looks at outputs, so it needs channel="value", not "{self.channel.value}".'
+            )
         check_choice((True, False, None), progress=self.progress)
         if self.on_event is not None and not callable(self.on_event):
             raise InvalidArgument(f"on_event={self.on_event!r} must be a function of one event, or None.")

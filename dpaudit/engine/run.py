@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from dpaudit._util.validation import shorten
 from dpaudit._util.values import fingerprint
 from dpaudit.engine.conclude import Conclusion
 from dpaudit.engine.encoding.batch import Encoded, encode
+from dpaudit.engine.encoding.suspects import Suspect, as_suspects
 from dpaudit.engine.events import OutputsDrawn, PairChosen, RoundSettled, Started
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.options import Options, slow_pairs
@@ -45,7 +45,7 @@ from dpaudit.engine.search.confirmation import Confirmation
 from dpaudit.engine.search.rounds import Budget, settle_rounds
 from dpaudit.engine.search.sweep import SWEEP, sweep
 from dpaudit.engine.views.float_bits import build_bit_views
-from dpaudit.engine.views.learner import Builder, Settled, build_views
+from dpaudit.engine.views.learner import Builder, Settled, ViewBuilder
 from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism import as_mechanism
 from dpaudit.mechanism.code_constants import code_constants
@@ -115,9 +115,10 @@ class Run:
         self.entropy, self.deadline = request.entropy, request.deadline
         self.token = secrets.token_hex(8)
         mechanism = as_mechanism(request.mechanism)
-        self.sampler = Sampler(mechanism, False, self.options.timeout, self.options.timeout_is_output)
+        self.suspects = as_suspects(self.options.suspect)
+        self.sampler = Sampler(mechanism, False, self.options.timeout, self.options.timeout_is_output, self.suspects)
         self.log_threshold = math.log(1.0 / self.options.alpha)
-        self.build = builder_of(self.options)
+        self.build = builder_of(self.options, self.suspects)
         self.budget = Budget(self.options.samples)
         self.sampled: Candidate | None = None
         self.seconds_drawing = 0.0
@@ -277,7 +278,7 @@ class Run:
 
     def _probed(self, pair: Pair, size: int, deadline: float | None) -> Probe:
         began = time.monotonic()
-        found = probe(self.sampler, pair, self.entropy, size, deadline)
+        found = probe(self.sampler, pair, self.entropy, size, deadline, features=True)
         self.seconds_drawing += time.monotonic() - began
         self.budget.drawn += found.drawn
         self.reproducible = found.reproducible
@@ -380,6 +381,7 @@ class Run:
             first=0,
             sizes=(),
             keep=keep,
+            features=candidate.learner.features,
             audit=f"{self.token}.{number}",  # by pair: what processes draw from one seed is alike on the same data only
         )
         ended = run_round(
@@ -563,10 +565,10 @@ class _SingleReleases:
         return False
 
 
-def builder_of(options: Options) -> Builder:
+def builder_of(options: Options, suspects: Sequence[Suspect] = ()) -> Builder:
     """Return the function that builds views for the channel."""
     if options.channel is Channel.VALUE:
-        return partial(build_views, boosted=options.boosted)
+        return ViewBuilder(options.boosted, tuple(suspect.name for suspect in suspects))
     if options.channel is Channel.REPRESENTATION:
         return build_bit_views
     raise AssertionError(f"channel={options.channel.value!r} has a run of its own")

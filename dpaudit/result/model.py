@@ -25,6 +25,7 @@ ADDED = {"samples_confirming": 0, "coverage": 1.0}  # entries that results of fo
 CLAIM_KINDS = (
     "PureDP", "ApproxDP", "GaussianDP", "ZeroConcentratedDP", "RenyiDP", "ProfileDP", "TradeOffDP", "MetricDP", "BoundedRange",
 )  # fmt: skip
+ADDED_LATER = {"searched": ()}  # entries that results of format 2 may lack
 OLD_RESULT_NAMES = {"log_threshold": "threshold"}
 OLD_WITNESS_NAMES = {"observed_log_ratio": "epsilon"}
 
@@ -132,6 +133,7 @@ class Result:
     samples_confirming: int = 0  # single releases that confirmed a violation found on outputs of larger calls
     samples_after: int = 0  # spent on finding and measuring a small example
     coverage: float = 1.0  # share of the outputs that fell where a bet could have been placed
+    searched: tuple[str, ...] = ()  # scores that were tried late, because the usual ones had won nothing
     outputs: Mapping[str, Any] = field(default_factory=dict, hash=False)  # small summary for pictures
     versions: Mapping[str, str] = field(default_factory=versions, hash=False)
 
@@ -193,7 +195,8 @@ class Result:
                 f"format={plain.get('format')!r} of a result must be 1 or {RESULT_FORMAT}; it is from another version."
             )
         old = plain["format"] == 1
-        fields = _fields(cls, {**ADDED, **plain} if old else plain, OLD_RESULT_NAMES if old else {})
+        present = {**ADDED_LATER, **(ADDED if old else {}), **plain}
+        fields = _fields(cls, present, OLD_RESULT_NAMES if old else {})
         for name in ("epsilon_lower", "delta", "parameter_lower", "detectable_epsilon", "log_threshold"):
             fields[name] = float(fields[name])
         fields["claim"] = claim_from_dict(plain["claim"])
@@ -203,6 +206,7 @@ class Result:
         fields["relation"] = None if plain["relation"] is None else Relation(plain["relation"])
         fields["detectable"] = {float(mass): float(value) for mass, value in plain["detectable"].items()}
         fields["messages"] = tuple(plain["messages"])
+        fields["searched"] = tuple(fields["searched"])
         fields["trajectory"] = tuple((int(n), float(w)) for n, w in plain["trajectory"])
         if plain["witness"] is not None:
             shown = _fields(Witness, plain["witness"], OLD_WITNESS_NAMES if old else {})

@@ -24,6 +24,7 @@ from benchmarks import (
     best_possible,
     catalogue,
     detection,
+    leaks,
     mutation,
     overhead,
     presentations,
@@ -49,6 +50,9 @@ TINY: dict[str, Any] = {
     "overhead": functools.partial(overhead.run, quick=True, sizes=[2_000], releases=500, times=1, workers=0),
     "detection": functools.partial(
         detection.run, quick=True, seeds=1, promises=["Laplace at half scale"], names=["laplace-half-scale"], workers=0
+    ),
+    "leaks": functools.partial(
+        leaks.run, quick=True, seeds=1, twins=1, names=["the bit itself", "set: one of 40 words"], workers=0
     ),
     "soundness": functools.partial(soundness.run, quick=True, audits=1, samples=300, workers=0),
     "presentations": functools.partial(presentations.run, quick=True, audits=1, samples=1_000, workers=0),

@@ -1,7 +1,8 @@
 """Digests of a result: one of its numbers and structure, one of its texts, one of its code.
 
 Left out is what may differ between two runs of the same audit, or change without a change of the result: times, versions,
-and import lines of scripts. Floats are rounded to nine digits, so that another build of numpy changes nothing.
+names of scores that were tried, and import lines of scripts. Floats are rounded to nine digits, so that another build of
+numpy changes nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from dpaudit.engine.membership import OneRunBound
 DIGITS = 9
 ZERO = 1e-12  # what is smaller is what rounding left of a difference
 LONG_FLOAT = re.compile(r"\d+\.\d+(?:e[-+]?\d+)?")
-VARYING = ("seconds", "versions")
+VARYING = ("seconds", "versions", "searched")  # the last is said in words
 WORDED = ("name", "messages")  # of a result
 WORDED_IN_OUTPUTS = ("categories", "label", "text", "structure")  # at any depth
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import hashlib
 import itertools
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit.engine.encoding.feature_table import FeatureTable, joined
 from dpaudit.engine.encoding.remainders import EXACT_INTEGER, NUMERIC, ExactFloats, numeric
 from dpaudit.engine.encoding.single_output import NUMBER, Reader, as_array, entries, read
 from dpaudit.engine.encoding.sorted_counts import SortedSample
@@ -49,6 +50,8 @@ class Encoded:
     labels: Mapping[int, str]
     counted: SortedSample | None = None  # the numbers (or the codes, if there are none), if encoding counted them
     kind_of: NDArray[np.intp] | None = None  # for each output, its place in ``kinds``
+    suspects: tuple[Encoded, ...] = ()  # the values of the user's functions on the same outputs
+    features: FeatureTable | None = None  # None if there are none, or if they were not computed
 
     def __len__(self) -> int:
         return int((self.kinds if self.kind_of is None else self.kind_of).shape[0])
@@ -60,16 +63,30 @@ class Encoded:
 
     def first(self, count: int) -> Encoded:
         """Return the first ``count`` outputs, copied so that the rest can be freed."""
+        suspects = tuple(values.first(count) for values in self.suspects)
         if not count:
-            return Encoded(NO_CODES, np.empty((0, self.width)), self.labels)
+            return Encoded(NO_CODES, np.empty((0, self.width)), self.labels, suspects=suspects)
         chosen = self.rows(slice(count))
         kinds = chosen.kinds if self.one_code else chosen.kinds.copy()
-        return Encoded(kinds, np.array(chosen.numbers, order="K"), self.labels)
+        return replace(chosen, kinds=kinds, numbers=np.array(chosen.numbers, order="K"), suspects=suspects)
 
     def rows(self, index: Any) -> Encoded:
         """Return a selection of the outputs."""
         codes = self.kinds[index] if self.kind_of is None else self.kinds.take(self.kind_of[index])
-        return Encoded(codes, self.numbers[index].astype(np.float64, order="K", copy=False), self.labels)
+        numbers = self.numbers[index].astype(np.float64, order="K", copy=False)
+        chosen = Encoded(codes, numbers, self.labels)
+        if not self.suspects and self.features is None:
+            return chosen
+        features = None if self.features is None else self.features.rows(index)
+        return replace(chosen, suspects=tuple(values.rows(index) for values in self.suspects), features=features)
+
+    def with_suspects(self, suspects: tuple[Encoded, ...]) -> Encoded:
+        """Return the outputs with values of the user's functions on them."""
+        return replace(self, suspects=suspects)
+
+    def with_features(self, features: FeatureTable | None) -> Encoded:
+        """Return the outputs with these features."""
+        return self if features is self.features else replace(self, features=features)
 
     @property
     def values(self) -> Floats:
@@ -118,9 +135,13 @@ def stack(batches: Sequence[Encoded], *, width: int = 0) -> Encoded:
     for batch in batches:
         labels.update(batch.labels)
     values = np.concatenate([_widened(batch.values, width) for batch in batches])
+    suspects = tuple(stack(parts) for parts in zip(*(batch.suspects for batch in batches), strict=True))
+    features = joined([(batch.features, len(batch)) for batch in batches])
     if all(batch.one_code and len(batch) for batch in batches) and len({int(batch.kinds[0]) for batch in batches}) == 1:
-        return Encoded(np.broadcast_to(batches[0].kinds[0], len(values)), values, labels)
-    return Encoded(np.concatenate([batch.codes for batch in batches]), values, labels)
+        codes = np.broadcast_to(batches[0].kinds[0], len(values))
+    else:
+        codes = np.concatenate([batch.codes for batch in batches])
+    return Encoded(codes, values, labels, suspects=suspects, features=features)
 
 
 def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:

@@ -36,7 +36,9 @@ from dpaudit.engine.encoding.batch import (
     stack,
     unwrapped,
 )
+from dpaudit.engine.encoding.feature_table import table_of_blocks
 from dpaudit.engine.encoding.single_output import rows_as_arrays
+from dpaudit.engine.encoding.suspects import Suspect, with_suspects
 from dpaudit.engine.sampling.independence import REPEAT_BY_CHANCE, log_collision
 from dpaudit.engine.sampling.seeds import SEEDS_PER_CHILD, BlockSeeds, seed_child
 from dpaudit.engine.views.view import Block, RecordView, View
@@ -117,6 +119,7 @@ class Sampler:
     one_by_one: bool = False
     timeout: float | None = None
     timeout_is_output: bool = False
+    suspects: tuple[Suspect, ...] = ()  # evaluated on the outputs where these are encoded
 
     def draw(
         self, data: Any, size: int, seed: ISeedSequence, deadline: float | None = None, *, held: bool = True
@@ -224,6 +227,7 @@ class Task:
     first: int  # number of the first block
     sizes: tuple[int, ...]
     keep: int  # outputs of each side and block to hand back for learning
+    features: bool = False  # also compute the features of every output
     audit: str = ""  # names the audit, for workers that serve several; no seed depends on it
     signature_size: int = 0  # the most outputs that a worker may draw to identify itself
 
@@ -370,12 +374,18 @@ class OneSide:
     containers: frozenset[Container]
 
 
+def looked_at(blocks: Sequence[Outputs], sampler: Sampler, *, features: bool) -> Encoded:
+    """Encode blocks together, with the values of the user's functions and, if wanted, with features."""
+    batch = with_suspects(encoded(blocks), blocks, sampler.suspects)
+    return batch.with_features(table_of_blocks(map(unwrapped, blocks))) if features else batch
+
+
 def _count(task: Task, first: int, blocks: Sequence[Outputs], sizes: Sequence[int]) -> OneSide:
     """Count consecutive blocks of one side in every view, and look for outputs that repeat exactly.
 
     Each block is searched by itself: the result must not depend on how blocks were divided among workers.
     """
-    batch = encoded(blocks)
+    batch = looked_at(blocks, task.sampler, features=task.features)
     prepared = Block(batch)
     repeats: list[tuple[Any, int, str]] = []
     ends = list(itertools.accumulate(sizes))  # a list, because there is usually one block

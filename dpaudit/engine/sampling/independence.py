@@ -125,8 +125,9 @@ class OutputMonitor:
         ]
         if self._singular:
             found.append(
-                f"Most outputs are strings, or have keys, that occurred only once, such as {self._singular}. Whether such "
-                "strings are more frequent on one data set cannot be seen. Return numbers as numbers, and fewer distinct strings."
+                f"Most outputs are strings, or have keys, that occurred only once, such as {self._singular}. They are compared "
+                "by their features (sizes, elements, words, numbers, beginnings and ends), not as a whole. Return numbers as "
+                "numbers, and fewer distinct strings, or say what you suspect (suspect=)."
             )
         if self._blanked:
             found.append(

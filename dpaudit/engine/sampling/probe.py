@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit.engine.encoding.batch import Encoded, encode, record_keys
-from dpaudit.engine.sampling.blocks import Sampler, is_distinctive
+from dpaudit.engine.sampling.blocks import Sampler, is_distinctive, looked_at
 from dpaudit.engine.sampling.independence import raised_share
 from dpaudit.engine.sampling.seeds import seed_child
 from dpaudit.errors import MechanismError
@@ -34,7 +34,9 @@ class Probe:
         return 4 * len(self.outputs[0])
 
 
-def probe(sampler: Sampler, pair: Pair, entropy: int, size: int, deadline: float | None) -> Probe:
+def probe(
+    sampler: Sampler, pair: Pair, entropy: int, size: int, deadline: float | None, *, features: bool = False
+) -> Probe:
     """Draw twice from one seed, once from another seed, and once on the neighbour.
 
     Parameters
@@ -50,6 +52,8 @@ def probe(sampler: Sampler, pair: Pair, entropy: int, size: int, deadline: float
         needed.
     deadline : float, optional
         Monotonic time of the end of the audit.
+    features : bool
+        Return the outputs of the pair with their features.
 
     Raises
     ------
@@ -58,10 +62,11 @@ def probe(sampler: Sampler, pair: Pair, entropy: int, size: int, deadline: float
         probability below 1e-9, estimated from the collisions seen.
     """
     data, neighbour = pair
-    drawn = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))
+    drawn = looked_at([sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline)], sampler, features=features)
     again = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline))
     other_seed = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 1, 0), deadline))
-    other_side = encode(sampler.draw(neighbour, size, seed_child(entropy, 0, 0, 0, 1), deadline))
+    on_neighbour = sampler.draw(neighbour, size, seed_child(entropy, 0, 0, 0, 1), deadline)
+    other_side = looked_at([on_neighbour], sampler, features=features)
     if raised_share(drawn) == 1.0 and raised_share(other_side) == 1.0:
         raise MechanismError(
             "The mechanism raised on every call, on both data sets, so there is nothing to audit:\n\n"

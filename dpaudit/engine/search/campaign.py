@@ -218,6 +218,7 @@ class Candidate:
         self._index = None
         if log_wealth is not None:
             self.log_wealth = log_wealth
+            self.learner.won = log_wealth > GROWTH.promising
 
 
 @dataclass(frozen=True, slots=True)
@@ -271,9 +272,9 @@ class Campaign:
 
     def _add(self, pair: Pair, log_share: float) -> Candidate:
         number = len(self.candidates) + 1
-        learner = Learner(self.build, self._horizon)
         distance = distance_between(self.claim, pair.data, pair.neighbour)
-        wealth = Wealth(self.points.stretched(distance), self.bets)
+        points = self.points.stretched(distance)
+        learner, wealth = Learner(self.build, self._horizon, points), Wealth(points, self.bets)
         candidate = Candidate(number, pair, log_share, wealth, learner, self._growth, distance)
         self.candidates.append(candidate)
         return candidate

@@ -26,7 +26,7 @@ ends: it needs up to twice the outputs, and if it is narrower than a cell it is 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,7 @@ from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.evidence.e_process import LARGEST_EXPONENT, MANY_CELLS, Floats, Points, bet_sizes
 from dpaudit.engine.evidence.wealth import RESERVE
 from dpaudit.engine.views.learner import Learner
+from dpaudit.engine.views.suspect_view import SuspectView
 from dpaudit.engine.views.view import MOST_RECORDS, ScoreView, ValueView
 
 MASSES = (0.5, 0.1, 0.01, 0.001)  # probabilities of the events that are reported
@@ -140,17 +141,26 @@ FIRST_PER_VALUE = (
 )  # the same before a leak shows in the index of a pair: with few values, and with ``MANY_CELLS``
 FREQUENT = 0.95  # the most frequent values that make up this share of the outputs have to be found
 SURE_OF_A_CELL = 2.0  # a value this many times as frequent as the last one in a full table has a cell also if it leaks
+EXPERTS_OF_A_VIEW = 3  # of a suspect or a feature
+SPENT_ON_FEATURES = (
+    100.0  # outputs inside an event of one feature that are used up before it is found among all features
+)
 
 
 def search_cost(learner: Learner) -> SearchCost:
     """Return the cost for the views of a learner."""
-    scores = sum(isinstance(view, ScoreView) for view in learner.views)
+    views = [view for view in learner.views if not isinstance(view, SuspectView) and not view.needs_features]
+    cost, scores = COST_OF_NUMBERS, sum(isinstance(view, ScoreView) for view in views)
     if scores:
-        return SearchCost(4 * scores, 600.0, rarest=1.0 / 32.0)
-    if any(isinstance(view, ValueView) and any(view.lines) for view in learner.views):
-        return SearchCost(3, 20.0, math.inf) if learner.has_a_cell_for_every_output() else COST_OF_NUMBERS
-    tables = [past.sum(axis=0) for past, _ in learner.past_counts()]
-    return _cost_of_values(max(tables, key=lambda table: table.size, default=np.zeros(1, np.int64)))
+        cost = SearchCost(4 * scores, 600.0, rarest=1.0 / 32.0)
+    elif not any(isinstance(view, ValueView) and any(view.lines) for view in views):
+        tables = [past.sum(axis=0) for past, _ in learner.past_counts()]
+        cost = _cost_of_values(max(tables, key=lambda table: table.size, default=np.zeros(1, np.int64)))
+    elif learner.has_a_cell_for_every_output():
+        cost = SearchCost(3, 20.0, math.inf)
+    if learner.features:
+        cost = replace(cost, spent=max(cost.spent, SPENT_ON_FEATURES), cells=POWER.range_cells)
+    return replace(cost, experts=cost.experts + EXPERTS_OF_A_VIEW * (len(learner.views) - len(views)))
 
 
 def _cost_of_values(table: NDArray[np.int64]) -> SearchCost:

@@ -14,7 +14,7 @@ they are given, and ``dpaudit.baseline.plain_events`` builds it from JSON. Every
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -53,6 +53,9 @@ class Names(Protocol):
 
     def kind(self, key: int, text: str) -> str:
         """Return what distinguishes outputs that print alike, such as `` (int)``; usually empty."""
+
+    def suspect(self, place: int, name: str, condition: Condition, labels: Mapping[int, str]) -> str:
+        """Return a condition on the value of a suspect, whose values have these structures."""
 
     def define(self, code: str) -> None:
         """Note code that an expression needs before it."""
@@ -142,9 +145,15 @@ class Number:
     def text(self, names: Names) -> str:
         """Return the intervals, and how the score is computed."""
         del names
-        parts = [interval.text(self.name) for interval in self.intervals] + [f"{self.name} is NaN"] * self.nan
+        if getattr(self.of, "indicator", False) and (zero := self._holds(0.0)) != self._holds(1.0):
+            return f"not ({self.name})" if zero else self.name
+        absent = "is absent or NaN" if getattr(self.of, "may_be_absent", False) else "is NaN"
+        parts = [interval.text(self.name) for interval in self.intervals] + [f"{self.name} {absent}"] * self.nan
         shown = " or ".join(parts)
         return f"{shown}, where score = {self.of.describe()}" if self.name == "score" else shown
+
+    def _holds(self, value: float) -> bool:
+        return any(bool(interval.contains(np.array([value]))[0]) for interval in self.intervals)
 
     def python(self, names: Names) -> str:
         """Return the intervals as comparisons."""
@@ -351,22 +360,27 @@ class Bits:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Every part holds. Views have no use for it, but a file may combine conditions in this way."""
+    """Every part holds."""
 
     parts: tuple[Condition, ...]
 
     def text(self, names: Names) -> str:
         """Join the parts."""
-        return " and ".join(f"({part.text(names)})" for part in self.parts) or "any output"
+        texts = [part.text(names) for part in self.parts]
+        return (texts[0] if len(texts) == 1 else " and ".join(f"({text})" for text in texts)) or "any output"
 
     def python(self, names: Names) -> str:
-        """Join the parts."""
-        return " and ".join(f"({part.python(names)})" for part in self.parts) or "True"
+        """Join the parts; empty if one of them has no Python form."""
+        parts = [part.python(names) for part in self.parts]
+        return (" and ".join(f"({part})" for part in parts) or "True") if all(parts) else ""
 
     def plain(self) -> Plain | None:
-        """Return one dict with the entries of all parts."""
+        """Return one dict with the entries of all parts, or a list of them if entries have the same name."""
         parts = [part.plain() for part in self.parts]
-        return None if None in parts else {name: value for part in parts if part for name, value in part.items()}
+        if None in parts:
+            return None
+        joined = {name: value for part in parts if part for name, value in part.items()}
+        return joined if len(joined) == sum(map(len, filter(None, parts))) else {"all": parts}
 
     def contains(self, batch: Encoded) -> Mask:
         """Evaluate all parts."""

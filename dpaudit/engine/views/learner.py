@@ -17,10 +17,13 @@ from numpy.typing import NDArray
 from dpaudit.engine.encoding.batch import Encoded, record_keys, stack
 from dpaudit.engine.encoding.sorted_counts import SortedSample
 from dpaudit.engine.encoding.structure import OPAQUE, OPEN
-from dpaudit.engine.evidence.e_process import Plan, Record
+from dpaudit.engine.evidence.e_process import Plan, Points, Record
+from dpaudit.engine.views import feature
 from dpaudit.engine.views.condition import Quantity
+from dpaudit.engine.views.late.search import SEARCH, late_views
 from dpaudit.engine.views.partition import KeyTable, line_from, line_from_sorted
 from dpaudit.engine.views.scores import Coordinate, NaiveBayes, fit_boosted, fit_linear, fit_naive_bayes
+from dpaudit.engine.views.suspect_view import SuspectView
 from dpaudit.engine.views.view import MOST_RECORDS, Block, RecordView, ScoreView, ShapeView, ValueView, View, text_of
 
 Counts: TypeAlias = NDArray[np.int64]
@@ -36,6 +39,8 @@ class KeptOutputs:
     """Outputs of each side that are kept if they hold several numbers."""
     most_scalars: int = 32_768
     """Outputs of each side that are kept if they hold a single number, which leaves less to learn."""
+    most_featured: int = 16_384
+    """Outputs of each side that are kept if their features are kept too."""
     most_numbers: int = 4_000_000
     """Numbers of each side that are kept."""
     fewest: int = 1000
@@ -61,6 +66,8 @@ class ViewLimits:
     """Coordinates up to which differences of successive coordinates are scored."""
     repeated_share: float = 0.002
     """Smallest share of repeated vectors for which they get a table."""
+    decide_on_features: int = 60
+    """Outputs of each side from which it is decided whether features of outputs are computed on."""
     fewest_boosted: int = 1000
     """Outputs of each side from which boosted trees are fitted."""
 
@@ -79,16 +86,31 @@ class Settled:
     repeats: tuple[tuple[int, Any, int, str], ...] = ()  # (side, key, count, text)
 
 
+@dataclass(frozen=True, slots=True)
+class ViewBuilder:
+    """Builds the views of the channel ``value``, and searches later for what they miss."""
+
+    boosted: bool = False
+    suspects: tuple[str, ...] = ()
+
+    def __call__(self, sides: Sides) -> Sequence[tuple[View, Counts]]:
+        """Build the views; see :func:`build_views`."""
+        return build_views(sides, boosted=self.boosted, suspects=self.suspects)
+
+
 @dataclass
 class Learner:
     """Learns views from settled rounds of one pair."""
 
     build: Builder
     horizon: int = 0  # outputs of each side that may come in all
+    points: Points | None = None  # of the claim; with them a late search knows what exceeds it
     seen: int = 0  # outputs of each side settled so far
+    won: bool = False  # the pair is expected to refute the claim, so that nothing more is searched
     version: int = 0  # how often scores were fitted on counts
     seconds_to_build: float = 0.0  # expected time of the next rebuild, on twice as many outputs
     views: tuple[View, ...] = ()
+    features: bool = True  # compute the features of outputs: in the first round, and later if they are needed
     labels: dict[int, str] = field(default_factory=dict)
     _past: list[Counts] = field(default_factory=list)
     _chosen_on: list[Counts] = field(default_factory=list)  # the part of the past that structures were chosen on
@@ -96,13 +118,19 @@ class Learner:
     _snapshot: list[Counts] = field(default_factory=list)
     _kept: list[Sides] = field(default_factory=list)
     _rows: int = 0
+    _features_decided: bool = False
     _built_on: int = 0  # the number of kept outputs when views were last built
     _rebuild_at: int = 0
     _studied: dict[str, Counts] = field(default_factory=dict)
     _refits: list[int] = field(default_factory=list)
+    _searches: list[int] = field(default_factory=list)
+    _late: tuple[View, ...] = ()  # views that a late search has found
+    searched: tuple[str, ...] = ()  # what late searches looked at
 
     def __post_init__(self) -> None:
         # Counts hold more than the kept outputs. Refits come early enough for the new score to be bet on.
+        if isinstance(self.build, ViewBuilder) and self.points is not None:
+            self._searches = [at for part in SEARCH.shares if (at := self.horizon // part) >= SEARCH.fewest]
         self._refits = [at for part in KEPT.refits if (at := self.horizon // part) >= KEPT.fewest_for_refit]
 
     def counted(self) -> int:
@@ -115,11 +143,19 @@ class Learner:
 
     @property
     def width(self) -> int:
-        """Numbers of an output in the first round, at least 1."""
-        return max([1, *(batch.width for batch in self._kept[0])]) if self._kept else 1
+        """Numbers of an output in the first round, or features if these are needed; at least 1."""
+        first = self._kept[0] if self._kept else ()
+        of_features = [batch.features.width for batch in first if batch.features is not None]
+        return max([1, *(batch.width for batch in first), *of_features])
 
     def _capacity(self) -> int:
-        most = KEPT.most_vectors if self.width > 1 else KEPT.most_scalars
+        most = (
+            KEPT.most_featured
+            if self.features and self.views
+            else KEPT.most_vectors
+            if self.width > 1
+            else KEPT.most_scalars
+        )
         return max(KEPT.fewest, min(most, KEPT.most_numbers // self.width))
 
     def past_counts(self) -> list[tuple[Counts, bool]]:
@@ -129,7 +165,7 @@ class Learner:
         partly by chance, so these outputs are left out.
         """
         fair = [
-            past - chosen if isinstance(view, ValueView) and chosen[:, -1].any() else past
+            past - chosen if isinstance(view, ValueView | SuspectView) and chosen[:, -1].any() else past
             for view, past, chosen in zip(self.views, self._past, self._chosen_on, strict=True)
         ]
         return [(past, view.ordered) for past, view in zip(fair, self.views, strict=True)]
@@ -156,11 +192,16 @@ class Learner:
         """Return the share of outputs that fell where a bet could have been placed.
 
         Numbers can be bet on whatever they are. An output without numbers must have been seen ``OFTEN_ENOUGH`` times, and show
-        more than its type.
+        more than its type. If features are looked at, an output must have one of them.
         """
         covered = 0
         sides = self.kept()
+        scores = [view.score for view in self.views if isinstance(view, ScoreView)]
+        features = next((score.features for score in scores if isinstance(score, feature.FeatureScore)), ())
         for batch in sides:
+            if features and batch.features is not None:
+                covered += int(batch.features.having(features).sum())
+                continue
             # One stored code stands for all outputs in the usual case, which needs no sort.
             codes = batch.kinds[:1] if batch.one_code else batch.codes
             distinct, counts = np.unique(codes, return_counts=True)
@@ -209,6 +250,8 @@ class Learner:
             self._add_records(settled.repeats)
         if self._refits and self.seen >= self._refits[0]:
             self._refit()
+        if self._searches and self.seen >= self._searches[0]:
+            self._search()
         return records
 
     def has_a_cell_for_every_output(self) -> bool:
@@ -223,6 +266,8 @@ class Learner:
         sides = self.kept()
         self._kept = [sides]
         self._rebuild_at = 2 * self._rows
+        if not self._features_decided:
+            sides = self._decide_on_features(sides)
         built = self.build(sides)
         self.views = tuple(view for view, _ in built)
         self._past = [past for _, past in built]
@@ -236,7 +281,23 @@ class Learner:
         self._older = [_count(view, middle if isinstance(view, ScoreView) else first) for view in self.views]
         self._chosen_on = list(self._older)
         self._snapshot = list(self._past)
+        rest = [Block(batch.rows(slice(half, None))) for batch in sides]
+        for view in self._late:
+            self._add(view, _count(view, rest), _count(view, middle))
         self.seconds_to_build = 2.0 * (time.monotonic() - begin)
+
+    def _decide_on_features(self, sides: Sides) -> Sides:
+        """Decide whether features are computed from now on, once enough outputs are known; return the outputs to build on."""
+        needed = feature.are_needed(sides)
+        has_some = any(batch.features is not None for batch in sides)
+        self._features_decided = not has_some or self._rows >= VIEW_LIMITS.decide_on_features
+        if self._features_decided:
+            self.features = needed
+        if not needed:
+            sides = (sides[0].with_features(None), sides[1].with_features(None))
+            if self._features_decided:
+                self._kept = [sides]
+        return sides
 
     def _study(self, sides: Sides) -> None:
         """Let views count what a later score is fitted on, beginning with the outputs that they were fitted on."""
@@ -266,6 +327,25 @@ class Learner:
                 self._past[place] = self._snapshot[place] = past
                 self._older[place] = _count(fresh, [Block(batch.rows(slice(half // 2))) for batch in rest])
                 self.version += 1
+
+    def _search(self) -> None:
+        """Search for what the views miss, unless they have won something, and add what is found."""
+        self._searches = [at for at in self._searches if at > self.seen]
+        if self.won or self._late or self.points is None or self.has_a_cell_for_every_output():
+            return
+        found, tried = late_views(self.kept(), self.points)
+        self.searched = tuple(dict.fromkeys([*self.searched, *tried]))
+        for view, past, older in found:
+            self._late = (*self._late, view)
+            self._add(view, past, older)
+        self.version += bool(found)  # capital that follows this pair is divided anew
+
+    def _add(self, view: View, past: Counts, older: Counts) -> None:
+        self.views = (*self.views, view)
+        self._past.append(past)
+        self._older.append(older)
+        self._snapshot.append(past)
+        self._chosen_on.append(older)
 
     def _age(self) -> None:
         """Keep "older" between a quarter and a half of the past."""
@@ -302,28 +382,26 @@ class Learner:
             self.views = (*self.views[:place], grown, *self.views[place + 1 :])
 
 
-def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Counts]]:
-    """Return views for these outputs, each with the counts of the outputs that it was not fitted on."""
-    of_d, of_neighbour = sides
-    rows = len(of_d)
-    resolution = _resolution(rows)
-    codes = np.unique(np.concatenate([of_d.structures.values, of_neighbour.structures.values]))
-    table = KeyTable(codes if codes.size <= VIEW_LIMITS.most_structures else _frequent_structures(sides))
-    width = max(of_d.width, of_neighbour.width)
+def build_views(sides: Sides, *, boosted: bool = False, suspects: Sequence[str] = ()) -> list[tuple[View, Counts]]:
+    """Return views for these outputs, each with the counts of the outputs that it was not fitted on.
+
+    ``suspects`` are the names of the user's functions, whose values come with the outputs; each has a view.
+    """
+    codes, table = _structures(sides)
+    width = max(batch.width for batch in sides)
     blocks = [Block(batch) for batch in sides]
     views: list[View] = []
     built: list[tuple[View, Counts]] = []
     if width <= 1:
-        numbers = [_numbers(sides, code) for code in table.keys]
-        lines = (None if pooled is None else line_from_sorted(pooled, resolution=resolution) for pooled in numbers)
-        values = ValueView(table, tuple(lines))
+        values, numbers = _value_view(sides, table)
         alone = numbers[0] if len(numbers) == 1 and width == 1 else None
         records = _record_view(sides) if alone is None else _exact_numbers(alone)
         views.append(values)
         if not _has_cells_for_all(values, records, blocks):
             views.append(records)
         if width == 1 and codes.size > table.keys.size:  # numbers beside words that never repeat, such as identifiers
-            half: Sides = (of_d.rows(slice(rows // 2, None)), of_neighbour.rows(slice(rows // 2, None)))
+            later = slice(len(sides[0]) // 2, None)
+            half: Sides = (sides[0].rows(later), sides[1].rows(later))
             built.append(_score_view("number", Coordinate(0), half))
     else:
         if codes.size > 1:
@@ -333,7 +411,31 @@ def build_views(sides: Sides, *, boosted: bool = False) -> list[tuple[View, Coun
             views.append(records)
         if not _few_outputs(records, blocks):
             built.extend(_score_views(sides, boosted=boosted))
+    if any(batch.features is not None for batch in sides):
+        built.extend(_feature_views(sides))
+    views.extend(_suspect_view(sides, place, name) for place, name in enumerate(suspects))
     return [(view, _count(view, blocks)) for view in views] + built
+
+
+def _structures(sides: Sides) -> tuple[NDArray[np.uint64], KeyTable]:
+    """Return all structures of the outputs, and those that have cells of their own."""
+    codes = np.unique(np.concatenate([batch.structures.values for batch in sides]))
+    return codes, KeyTable(codes if codes.size <= VIEW_LIMITS.most_structures else _frequent_structures(sides))
+
+
+def _value_view(sides: Sides, table: KeyTable) -> tuple[ValueView, list[NDArray[np.float64] | None]]:
+    """Return the view of outputs with at most one number, and the numbers of each structure, sorted."""
+    numbers = [_numbers(sides, code) for code in table.keys]
+    resolution = _resolution(len(sides[0]))
+    lines = (None if pooled is None else line_from_sorted(pooled, resolution=resolution) for pooled in numbers)
+    return ValueView(table, tuple(lines)), numbers
+
+
+def _suspect_view(sides: Sides, place: int, name: str) -> SuspectView:
+    """Return the view of the values of one suspect."""
+    values: Sides = (sides[0].suspects[place], sides[1].suspects[place])
+    labels = {**values[0].labels, **values[1].labels}
+    return SuspectView(place, name, _value_view(values, _structures(values)[1])[0], labels)
 
 
 def _has_cells_for_all(values: ValueView, records: RecordView, blocks: Sequence[Block]) -> bool:
@@ -403,6 +505,18 @@ def _score_views(sides: Sides, *, boosted: bool) -> Sequence[tuple[View, Counts]
     if boosted and half >= VIEW_LIMITS.fewest_boosted:
         scores.append(("boosted", fit_boosted(*fit)))
     return [_score_view(name, score, rest) for name, score in scores if score is not None]
+
+
+def _feature_views(sides: Sides) -> Sequence[tuple[View, Counts]]:
+    """Fit a score of features on the first half of the outputs, and choose features; cells and counts come from the second."""
+    half = len(sides[0]) // 2
+    fit: Sides = (sides[0].rows(slice(half)), sides[1].rows(slice(half)))
+    rest: Sides = (sides[0].rows(slice(half, None)), sides[1].rows(slice(half, None)))
+    score, alone = feature.fit_feature_scores(fit)
+    if score is None:
+        return []
+    single = [_score_view(f"feature {place}", quantity, rest) for place, quantity in enumerate(alone, 1)]
+    return [_score_view("features", score, rest), *single]
 
 
 def _score_view(name: str, score: Quantity, rest: Sides) -> tuple[ScoreView, Counts]:

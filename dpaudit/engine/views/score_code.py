@@ -26,7 +26,14 @@ def score(output):
 
 
 def naive_bayes_code(
-    tables: Mapping[int, Step], structures: Mapping[str, float], other: float, *, bins: int, differences: bool
+    tables: Mapping[int, Step],
+    structures: Mapping[str, float],
+    other: float,
+    *,
+    bins: int,
+    differences: bool,
+    values: str = "numbers(output)",
+    structure: str = "code(output)",
 ) -> str:
     """Return a function ``score(output)``: the sum of a table value for each coordinate, and one for the structure.
 
@@ -43,6 +50,10 @@ def naive_bayes_code(
         The number of bins.
     differences : bool
         The tables are of differences of successive coordinates.
+    values : str
+        An expression for the coordinates of the output.
+    structure : str
+        An expression for its structure code.
     """
     difference = "    values = [b - a for a, b in zip([0.0, *values], values)]\n" if differences else ""
     return f"""\
@@ -55,8 +66,8 @@ STRUCTURES = {dict(structures)!r}
 
 
 def score(output):
-    values = numbers(output)
-{difference}    total = STRUCTURES.get(code(output), {other!r})
+    values = {values}
+{difference}    total = STRUCTURES.get({structure}, {other!r})
     for place, (low, per_unit, changes, heights, exact, at_nan) in TABLES.items():
         x = values[place] if place < len(values) else float('nan')
         bin = 0 if x != x else int(min(max((x - low) * per_unit, 0.0), {bins - 1}))

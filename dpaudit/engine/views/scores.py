@@ -6,6 +6,7 @@ fits below are quick rather than perfect: tables of per-coordinate log-likelihoo
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -286,11 +287,17 @@ class NaiveBayes:
 
     def python(self, names: Names) -> str:
         """Define a function that looks up the same heights."""
+        names.define(self.source("numbers(output)", "code(output)"))
+        return "score(output)"
+
+    def source(self, values: str, structure: str) -> str:
+        """Return a function that looks up the same heights, with expressions for the numbers and the structure code."""
         *ratios, other = self.code_ratio.tolist()
         structures = dict(zip(map(hexadecimal, self.codes.keys), ratios, strict=True))
         tables = {place: lookup.steps() for place, lookup in zip(self.index, self.columns, strict=True)}
-        names.define(naive_bayes_code(tables, structures, other, bins=BINS, differences=self.differences))
-        return "score(output)"
+        return naive_bayes_code(
+            tables, structures, other, bins=BINS, differences=self.differences, values=values, structure=structure
+        )
 
 
 def fit_naive_bayes(of_d: Encoded, of_neighbour: Encoded, *, differences: bool = False) -> tuple[NaiveBayes, Counts]:
@@ -303,6 +310,15 @@ def fit_naive_bayes(of_d: Encoded, of_neighbour: Encoded, *, differences: bool =
     empty = NaiveBayes(columns, index, codes, np.zeros(codes.cells), differences)
     statistics = np.stack([empty.study(of_d)[1], empty.study(of_neighbour)[1]])
     return empty.refitted(statistics), statistics
+
+
+def separation(score: NaiveBayes, statistics: Counts) -> Floats:
+    """Return how far each coordinate alone moves the mean score from one side to the other, on the counts of its fit."""
+    width = len(score.columns) * WIDTH
+    counts = statistics[:, :width].reshape(2, -1, WIDTH)
+    shares = counts / np.maximum(counts.sum(axis=2, keepdims=True), 1)
+    heights = np.array([lookup.heights for lookup in score.columns]).reshape(-1, WIDTH)
+    return np.asarray(((shares[0] - shares[1]) * heights).sum(axis=1))
 
 
 def informative(first: Floats, second: Floats) -> tuple[int, ...]:
@@ -492,6 +508,65 @@ def fit_boosted(of_d: Encoded, of_neighbour: Encoded, *, rows: int = 20_000) -> 
     model = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.1, random_state=0, early_stopping=False)
     model.fit(_without_infinities(np.concatenate([a, b])), np.concatenate([np.ones(len(a)), np.zeros(len(b))]))
     return Boosted(model)
+
+
+@dataclass(frozen=True, slots=True)
+class Network:
+    """A small neural network (scikit-learn) on coordinates that are centred, scaled and clipped."""
+
+    model: Any
+    centre: Floats
+    spread: Floats
+
+    def __call__(self, batch: Encoded) -> Floats:
+        """Log-odds of D, computed in pieces of fixed size: a score must not depend on the batch."""
+        width = self.centre.size
+        values = batch.values[:, :width]
+        if values.shape[1] < width:
+            values = np.pad(values, ((0, 0), (0, width - values.shape[1])), constant_values=np.nan)
+        hidden = np.clip(np.nan_to_num((values - self.centre) / self.spread), -5.0, 5.0)
+        layers = list(zip(self.model.coefs_, self.model.intercepts_, strict=True))
+        for number, (weights, offsets) in enumerate(layers):
+            # Not a matrix product, which may round otherwise in a batch of another size.
+            total = np.tile(offsets, (len(batch), 1))
+            for place in range(weights.shape[0]):
+                total += hidden[:, place : place + 1] * weights[place]
+            hidden = total if number == len(layers) - 1 else np.maximum(total, 0.0)
+        return np.asarray(hidden[:, 0], dtype=np.float64)
+
+    def describe(self) -> str:
+        """Name the model."""
+        return "score of a small neural network"
+
+    def plain(self) -> Plain | None:
+        """A model has no plain form."""
+        return None
+
+    def python(self, names: Names) -> str:
+        """A model has no short form."""
+        del names
+        return ""
+
+
+def fit_network(of_d: Encoded, of_neighbour: Encoded, *, rows: int = 8_000) -> Network:
+    """Fit at most ``rows`` outputs of each side, with a fixed seed."""
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.neural_network import MLPClassifier
+
+    a, b = of_d.values[:rows, :MOST_COORDINATES], of_neighbour.values[:rows, :MOST_COORDINATES]
+    values = _without_infinities(np.concatenate([a, b]))
+    known = np.isfinite(values).any(axis=0)
+    centre = np.nanmedian(np.where(known, values, 0.0), axis=0)
+    spread = np.nanmean(np.abs(np.where(known, values, 0.0) - centre), axis=0)
+    spread = np.where(spread > 1e-150, spread, 1.0)
+    scaled = np.clip(np.nan_to_num((values - centre) / spread), -5.0, 5.0)
+    model = MLPClassifier(
+        (32, 16), learning_rate_init=0.01, batch_size=min(256, len(scaled)), max_iter=30, random_state=0
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(scaled, np.concatenate([np.ones(len(a)), np.zeros(len(b))]))
+    return Network(model, centre, spread)
 
 
 def _without_infinities(values: Floats) -> Floats:

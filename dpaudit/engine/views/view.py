@@ -36,6 +36,7 @@ from dpaudit.engine.views.condition import (
     Structure,
     Values,
 )
+from dpaudit.engine.views.feature import Feature, FeatureScore
 from dpaudit.engine.views.partition import KeyTable, Line, readable_line
 from dpaudit.engine.views.scores import Coordinate, Linear, NaiveBayes, study_tables, sum_tables
 
@@ -156,6 +157,10 @@ class View(Protocol):
         """The lines that consecutive cells belong to, None for a cell without numbers; empty if there are none at all."""
 
     @property
+    def needs_features(self) -> bool:
+        """True if the cells are those of features, which have to be computed for the outputs."""
+
+    @property
     def groups(self) -> Groups:
         """The cells that a person would name together."""
 
@@ -189,6 +194,11 @@ class BaseView:
     def number_lines(self) -> tuple[Line | None, ...]:
         """There are none."""
         return ()
+
+    @property
+    def needs_features(self) -> bool:
+        """Cells are those of structures and numbers."""
+        return False
 
     @property
     def groups(self: View) -> Groups:
@@ -478,8 +488,12 @@ class ScoreView(BaseView):
 
     @property
     def _label(self) -> str:
-        name = self.score.describe()
-        return name if name.startswith("output[") else "score"
+        return self.score.describe() if isinstance(self.score, Coordinate | Feature) else "score"
+
+    @property
+    def needs_features(self) -> bool:
+        """True for a feature, and for a score of features."""
+        return isinstance(self.score, Feature | FeatureScore)
 
     def readable(self, sides: tuple[Encoded, Encoded]) -> ScoreView:
         """Cut the score anew."""
@@ -488,6 +502,8 @@ class ScoreView(BaseView):
     @property
     def reading_cost(self) -> int:
         """A learned score is hard to read."""
+        if isinstance(self.score, Feature):
+            return 2 if self.score.hard_to_read else 1
         return 21 if self._label == "score" else 1
 
     @property

@@ -15,6 +15,7 @@ from dpaudit.engine.encoding.batch import Encoded
 from dpaudit.engine.encoding.structure import explained
 from dpaudit.engine.evidence.e_process import Points, choose_events, natural_order, sorted_order
 from dpaudit.engine.views.condition import AnyOf
+from dpaudit.engine.views.late.grid_view import GridView
 from dpaudit.engine.views.learner import Sides
 from dpaudit.engine.views.partition import readable_line
 from dpaudit.engine.views.scores import Coordinate
@@ -98,6 +99,8 @@ def _with_coordinates(sides: Sides, views: Sequence[View]) -> Iterator[View]:
     """Yield the views with cuts that a person can read, and every coordinate by itself."""
     for view in views:
         yield view.readable(sides)
+        if isinstance(view, GridView):
+            yield from view.coarser(sides)
     width = sides[0].width
     if width > 1:
         for index in range(min(width, EVENT_CHOICE.most_coordinates)):
@@ -110,7 +113,7 @@ def _offers(view: View, sides: Sides, points: Points, labels: Mapping[int, str])
     if counts.shape[1] < 2 or counts.sum(axis=1).min() == 0:
         return
     orders = [natural_order(counts)] if view.ordered else []
-    if not view.reading_cost:  # a union of many intervals of a score is hard to read
+    if not orders or not view.reading_cost:  # a union of many intervals of a score is hard to read
         orders.append(sorted_order(counts))
     choice = choose_events(counts[:, np.stack(orders)], points)
     for row, order in enumerate(orders):

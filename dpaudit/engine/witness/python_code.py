@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+import keyword
 import math
 import re
 from collections import Counter
@@ -24,13 +25,24 @@ import numpy as np
 from dpaudit.engine.encoding.batch import digest, encode, record_keys
 from dpaudit.engine.encoding.single_output import read
 from dpaudit.engine.encoding.structure import CUT, MARKS, placeholder, plain
-from dpaudit.engine.views.condition import AnyOf, hexadecimal
+from dpaudit.engine.views.condition import AnyOf, Condition, hexadecimal
 
 Labels: TypeAlias = Mapping[int, str]
 
 NUMBERS = ("number", "bool")
 """Kinds of real numbers, as structures name them."""
-HELPERS = ("code", "lowest_bit", "number", "numbers", "record", "structure")
+HELPERS = (
+    "attempt",
+    "code",
+    "decimals",
+    "feature",
+    "lowest_bit",
+    "number",
+    "numbers",
+    "record",
+    "structure",
+    "summary",
+)
 """Functions of ``dpaudit.replay`` that read parts of an output."""
 _SINGLE = {placeholder(kind) for kind in NUMBERS}
 _NUMBER_PLACE = re.compile("|".join(map(re.escape, _SINGLE)))
@@ -45,6 +57,7 @@ class EventCode:
     definitions: str = ""  # code that the expression needs
     may_raise: bool = False  # exceptions were among the outputs
     from_arrays: bool = False  # the outputs look like entries of numpy arrays
+    suspects: tuple[tuple[int, str], ...] = ()  # places of the suspects that it calls, and what it calls them
 
     @property
     def helpers(self) -> list[str]:
@@ -68,6 +81,7 @@ def event_code(condition: AnyOf, labels: Labels) -> EventCode:
         "\n\n".join(names.defined) if expression else "",
         may_raise=any(label.startswith("raises ") for label in known),
         from_arrays=all(label in (placeholder("number"), "None") or _ARRAY.fullmatch(label) for label in known),
+        suspects=tuple(names.suspects.items()) if expression else (),
     )
 
 
@@ -77,6 +91,7 @@ class OutputNames:
     def __init__(self, labels: Labels) -> None:
         self.labels = labels
         self.defined: list[str] = []
+        self.suspects: dict[int, str] = {}
 
     @cached_property
     def _tests(self) -> dict[int, str]:
@@ -97,6 +112,16 @@ class OutputNames:
         """Note code that an expression needs before it."""
         if code not in self.defined:
             self.defined.append(code)
+
+    def suspect(self, place: int, name: str, condition: Condition, labels: Labels) -> str:
+        """Return a condition on the value of a suspect: the condition on an output, with a call in place of the output."""
+        function = self.suspects[place] = (
+            name if name.isidentifier() and not keyword.iskeyword(name) else f"suspect_{place}"
+        )
+        inside = condition.python(OutputNames(labels))
+        raises = any(label.startswith("raises ") for label in labels.values())
+        call = ast.parse(f"attempt({function}, output)" if raises else f"{function}(output)", mode="eval").body
+        return ast.unparse(_Called(call).visit(ast.parse(inside, mode="eval"))) if inside else ""
 
     def structure(self, code: int) -> str:
         """Return a test of the structure."""
@@ -151,8 +176,20 @@ class OutputNames:
         return f" ({found[1]})" if found is not None and found[1] in NUMBERS else ""
 
 
+class _Called(ast.NodeTransformer):
+    """Put an expression in place of ``output``."""
+
+    def __init__(self, call: ast.expr) -> None:
+        self.call = call
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.call if node.id == "output" else node
+
+
 def _plain_tests(labels: Labels) -> dict[int, str]:
     """Return a test in plain Python for every structure; none if that does not distinguish all of them."""
+    if set(labels.values()) <= {"True", "False"}:  # of a suspect that returns nothing else
+        return {code: "output" if label == "True" else "not output" for code, label in labels.items()}
     tests = {code: _plain_test(label) for code, label in labels.items()}
     return tests if all(tests.values()) and len(set(tests.values())) == len(tests) else {}
 
@@ -161,6 +198,8 @@ def _plain_test(label: str) -> str:
     """Return a test for a structure, empty if plain Python has no short one."""
     if label == "None":
         return "output is None"
+    if label in ("True", "False"):  # of a suspect; truth values of outputs are numbers
+        return f"isinstance(output, (bool, np.bool_)) and {'not ' * (label == 'False')}output"
     if label in _SINGLE:
         return "isinstance(output, (int, float, np.number, np.bool_, np.ndarray))"
     if label.startswith("raises "):  # "raises package.Error: message"

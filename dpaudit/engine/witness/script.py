@@ -15,14 +15,15 @@ from dpaudit import claims
 from dpaudit._util.literals import constructed
 from dpaudit._util.terminal.escape import one_line
 from dpaudit.claims import Claim
+from dpaudit.engine.encoding.suspects import Suspect
 from dpaudit.engine.witness.main_source import main_source
 from dpaudit.engine.witness.python_code import EventCode
-from dpaudit.mechanism import Batched, Fresh, Mechanism, Named, PerRelease, Plain
+from dpaudit.mechanism import Batched, Fresh, Mechanism, Named, PerRelease, Plain, Then
 from dpaudit.mechanism.conversations import Conversation
 from dpaudit.result.model import CLAIM_KINDS, Witness
 
 PLACEHOLDER = "PLACEHOLDER"
-WRAPPERS = ("batched", "fresh", "per_release")
+WRAPPERS = ("after", "batched", "fresh", "per_release")
 
 TEMPLATE = '''"""Repeats a measurement of dpaudit: {claim}.
 
@@ -32,7 +33,7 @@ Event: {event}
 {imports}
 
 mechanism = {mechanism}
-data = {data}
+{suspects}data = {data}
 neighbour = {neighbour}
 
 {definitions}
@@ -82,7 +83,16 @@ class Written:
         return f"dpaudit.{self.expression}" if wrapper in WRAPPERS else self.expression
 
 
-def script(witness: Witness, claim: Claim, code: EventCode, origin: Any, *, one_by_one: bool, secret: bool) -> Witness:
+def script(
+    witness: Witness,
+    claim: Claim,
+    code: EventCode,
+    origin: Any,
+    *,
+    one_by_one: bool,
+    secret: bool,
+    suspects: Sequence[Suspect] = (),
+) -> Witness:
     """Return the witness with its script, in which a marked placeholder stands for everything without a source form.
 
     Parameters
@@ -99,8 +109,11 @@ def script(witness: Witness, claim: Claim, code: EventCode, origin: Any, *, one_
         The measurement made a call for every output.
     secret : bool
         The data are Pufferfish secrets, from which data are drawn for every output.
+    suspects : sequence of Suspect
+        The user's functions of one output.
     """
-    call = None if code.helpers or secret else _calls(origin, code, one_by_one=one_by_one)
+    # A suspect sees outputs in the form in which the audit drew them, which ``draw`` gives.
+    call = None if code.helpers or code.suspects or secret else _calls(origin, code, one_by_one=one_by_one)
     written = write(origin)
     modules, helpers = ["math"], code.helpers
     if call is not None:
@@ -115,12 +128,20 @@ def script(witness: Witness, claim: Claim, code: EventCode, origin: Any, *, one_
         missing.append("the data have no literal form: rebuild them here")
     if not witness.event_code:
         missing.append("the event has no short form: write a test of one output here")
+    functions = {name: (suspects[place].function, write(suspects[place].function)) for place, name in code.suspects}
+    missing += [unwritten(function, "the suspect") for function, found in functions.values() if not found.expression]
+    lines = [*written.imports, *(line for _, found in functions.values() for line in found.imports)]
     text = TEMPLATE.format(
         claim=repr(claim),
         event=one_line(witness.event).replace("\\", "\\\\").replace('"', "'"),
-        imports=import_block(modules, witness.data + witness.neighbour, helpers, written.imports, missing)
+        imports=import_block(modules, witness.data + witness.neighbour, helpers, list(dict.fromkeys(lines)), missing)
         + (f"\n\n\n{written.definitions}\n" if written.definitions else ""),
         mechanism=written.expression or f"placeholder({f'the mechanism {full_name(origin)}'!r})",
+        suspects="".join(
+            f"{name} = {found.expression or f'placeholder({full_name(function)!r})'}\n"
+            for name, (function, found) in functions.items()
+            if found.expression != name
+        ),
         data=witness.data if witness.literal else f"placeholder('the data')  # {one_line(witness.data)}",
         neighbour=witness.neighbour if witness.literal else f"placeholder('the data')  # {one_line(witness.neighbour)}",
         definitions=f"\n{code.definitions}\n" if code.definitions else "",
@@ -165,6 +186,8 @@ def _unwrapped(origin: Any) -> Any:
 
 def _calls(origin: Any, code: EventCode, *, one_by_one: bool) -> str | None:
     """Return the body of a function that calls the mechanism with numpy alone; None if that needs ``dpaudit.replay``."""
+    if isinstance(getattr(origin, "__wrapped__", None), Then):
+        return None
     match origin:
         case Named() | str() | Fresh():
             return None
@@ -198,15 +221,15 @@ def full_name(origin: Any) -> str:
     return one_line(f"{getattr(named, '__module__', None)}.{named.__qualname__}")
 
 
-def unwritten(origin: Any) -> str:
-    """Return why a mechanism has no source form, and what to do about it."""
+def unwritten(origin: Any, what: str = "the mechanism") -> str:
+    """Return why a mechanism or a suspect has no source form, and what to do about it."""
     named = _function_or_class(origin)
     if isinstance(named, type) and named.__module__ != "__main__" and _found(named.__module__, named.__qualname__):
         return (
-            f"the mechanism is of {full_name(origin)}, whose repr does not make it again: put it here, or give the class a repr "
+            f"{what} is of {full_name(origin)}, whose repr does not make it again: put it here, or give the class a repr "
             "that makes it again, e.g. a dataclass"
         )
-    return f"the mechanism {full_name(origin)} cannot be imported by name: put it here"
+    return f"{what} {full_name(origin)} cannot be imported by name: put it here"
 
 
 def _function_or_class(origin: Any) -> Any:
@@ -225,6 +248,8 @@ def write(origin: Any) -> Written:
         if not inner.expression:
             return inner
         return replace(inner, expression=f"interactive({inner.expression})", replayed=("interactive", *inner.replayed))
+    if isinstance(origin, Batched | PerRelease | Fresh | Plain) and isinstance(origin.__wrapped__, Then):
+        return _write_after(origin)
     if isinstance(origin, Batched | PerRelease | Fresh | Plain):
         wrapper = {Batched: "batched", PerRelease: "per_release", Fresh: "fresh", Plain: ""}[type(origin)]
         inner = write(origin.__wrapped__)
@@ -249,6 +274,21 @@ def write(origin: Any) -> Written:
         except Exception:
             return Written()
     return Written()
+
+
+def _write_after(origin: Batched | PerRelease | Fresh | Plain) -> Written:
+    """Return a mechanism with post-processing as ``after(mechanism, function)``."""
+    both: Then = origin.__wrapped__  # type: ignore[assignment]
+    first = getattr(both.first, "__self__", None)  # an object with ``sample``
+    first = type(origin)(both.first) if first is None or not isinstance(first, Mechanism) else first
+    inner, function = write(first), write(both.second)
+    if not inner.expression or not function.expression:
+        return Written()
+    return Written(
+        (*inner.imports, *function.imports),
+        f"after({inner.expression}, {function.expression})",
+        ("after", *inner.replayed, *function.replayed),
+    )
 
 
 def _found(module: str, qualified: str) -> Any:

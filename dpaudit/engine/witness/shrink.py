@@ -25,6 +25,8 @@ from dpaudit._util.literals import rebuild
 from dpaudit._util.values import described, fingerprint
 from dpaudit.claims import distance_between
 from dpaudit.engine.encoding.batch import Encoded, container, encode
+from dpaudit.engine.encoding.feature_table import table_of_blocks
+from dpaudit.engine.encoding.suspects import with_suspects
 from dpaudit.engine.events import Confirming, OutputsDrawn, Shrinking
 from dpaudit.engine.evidence.e_process import Points
 from dpaudit.engine.request import Request
@@ -152,7 +154,7 @@ class Looker:
                 return settled.candidate.learner
         return None
 
-    def draw(self, pair: Pair, trials: int) -> tuple[Encoded, Encoded]:
+    def draw(self, pair: Pair, trials: int, *, features: bool) -> tuple[Encoded, Encoded]:
         """Fresh outputs of both sides, encoded; ``BatchRaised`` as in :meth:`refutes`."""
         sampler, batches = self.sampler_for(pair), []
         for side, data in enumerate(pair):
@@ -165,7 +167,8 @@ class Looker:
                 self.audit_alone(pair)
                 raise
             self.check_containers(pair, [held] if (held := container(outputs)) is not None else [])
-            batches.append(encode(outputs).first(trials))
+            batch = with_suspects(encode(outputs), [outputs], sampler.suspects)
+            batches.append(batch.with_features(table_of_blocks([outputs]) if features else None).first(trials))
         return batches[0], batches[1]
 
     def check_containers(self, pair: Pair, containers: Iterable[Container]) -> None:
@@ -198,7 +201,7 @@ class _OnePair:
         sizes = sampler.blocks(size, timed=looker.deadline is not None, width=learner.width)
         task = Task(
             sampler, pair.data, pair.neighbour, learner.views, looker.entropy,
-            (self.number, candidate.rounds), 0, sizes, learner.rows_to_keep(len(sizes)),
+            (self.number, candidate.rounds), 0, sizes, learner.rows_to_keep(len(sizes)), learner.features,
         )  # fmt: skip
         ended = run_task(
             task, deadline=looker.deadline, on_block=lambda outputs: looker.request.emit(OutputsDrawn(outputs))
@@ -339,10 +342,11 @@ class Measured:
 def measure(looker: Looker, pair: Pair, event: Event, trials: int) -> Measured:
     """Count the event on fresh outputs of both sides."""
     ordered = Pair(pair.neighbour, pair.data) if event.swapped else pair
+    features = event.view.needs_features
     try:
-        batches = looker.draw(ordered, trials)
+        batches = looker.draw(ordered, trials, features=features)
     except BatchRaised:
-        batches = looker.draw(ordered, trials)
+        batches = looker.draw(ordered, trials, features=features)
     counts = [event.count(batch) for batch in batches]
     lead = leading(event, described(ordered.data)[0], described(ordered.neighbour)[0], counts, trials)
     return Measured(event, ordered, counts, trials, summary(event, batches, lead))
@@ -396,7 +400,15 @@ def _as_witness(looker: Looker, measured: Measured, confirmed: bool, shrunk: boo
     )
     one_by_one = looker.sampler_for(measured.pair).one_by_one or "raises " in witness.event
     secret = any(isinstance(data, Secret) for data in measured.pair)
-    return script(witness, looker.request.claim, code, origin, one_by_one=one_by_one, secret=secret)
+    return script(
+        witness,
+        looker.request.claim,
+        code,
+        origin,
+        one_by_one=one_by_one,
+        secret=secret,
+        suspects=looker.sampler.suspects,
+    )
 
 
 def frequency(count: int, trials: int) -> Frequency:
