@@ -330,7 +330,9 @@ class Run:
                 self._lengthen(confirmation)
                 return
         raise NotConfirmed(
-            "Outputs that came many to a call refuted the claim, but single releases did not: outputs of one call depend on "
+            ONE_VALUE_PER_CALL
+            if self.one_value_per_call
+            else "Outputs that came many to a call refuted the claim, but single releases did not: outputs of one call depend on "
             "each other, or look different because of each other"
         )
 

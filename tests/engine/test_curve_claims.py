@@ -43,9 +43,9 @@ def test_a_violation_is_found_and_stated_in_the_terms_of_the_claim(claim, mechan
     assert name in str(result)
     again = dpaudit.Result.from_dict(result.to_dict())
     assert again.claim == claim
-    picture = profile(result, "p")
-    assert picture is not None
-    assert ("points of the claim" in picture.svg) == isinstance(claim, ProfileDP | TradeOffDP)
+    drawing = profile(result)
+    assert drawing is not None
+    assert ("points of the claim" in drawing.picture("p").svg) == isinstance(claim, ProfileDP | TradeOffDP)
     assert "privacy" in claim_in_words(claim) or "data set" in claim_in_words(claim)
 
 

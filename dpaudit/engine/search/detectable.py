@@ -153,13 +153,13 @@ def search_cost(learner: Learner) -> SearchCost:
     cost, scores = COST_OF_NUMBERS, sum(isinstance(view, ScoreView) for view in views)
     if scores:
         cost = SearchCost(4 * scores, 600.0, rarest=1.0 / 32.0)
+    elif learner.features:
+        cost = SearchCost(3, SPENT_ON_FEATURES)
     elif not any(isinstance(view, ValueView) and any(view.lines) for view in views):
         tables = [past.sum(axis=0) for past, _ in learner.past_counts()]
         cost = _cost_of_values(max(tables, key=lambda table: table.size, default=np.zeros(1, np.int64)))
     elif learner.has_a_cell_for_every_output():
         cost = SearchCost(3, 20.0, math.inf)
-    if learner.features:
-        cost = replace(cost, spent=max(cost.spent, SPENT_ON_FEATURES), cells=POWER.range_cells)
     return replace(cost, experts=cost.experts + EXPERTS_OF_A_VIEW * (len(learner.views) - len(views)))
 
 
@@ -169,6 +169,8 @@ def _cost_of_values(table: NDArray[np.int64]) -> SearchCost:
     frequency, others = np.sort(table[:-1][table[:-1] > 0])[::-1], table[-1]
     if others and frequency.size >= MOST_RECORDS:
         frequency = frequency[frequency >= SURE_OF_A_CELL * frequency[-1]]
+    if 2 * frequency.sum() < drawn:  # most outputs have no cell, and an event may be made of them
+        frequency = frequency[:0]
     values = int((frequency.cumsum() - frequency < FREQUENT * drawn).sum())
     return SearchCost(3, 20.0, math.inf, values=values, covered=float(frequency.sum() / drawn))
 

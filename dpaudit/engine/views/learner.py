@@ -66,8 +66,10 @@ class ViewLimits:
     """Coordinates up to which differences of successive coordinates are scored."""
     repeated_share: float = 0.002
     """Smallest share of repeated vectors for which they get a table."""
-    decide_on_features: int = 60
-    """Outputs of each side from which it is decided whether features of outputs are computed on."""
+    give_up_features: int = 60
+    """Outputs of each side from which features of outputs are given up where they are not needed."""
+    keep_features: int = 8192
+    """Outputs of each side from which they are kept for good where they are."""
     fewest_boosted: int = 1000
     """Outputs of each side from which boosted trees are fitted."""
 
@@ -287,10 +289,14 @@ class Learner:
         self.seconds_to_build = 2.0 * (time.monotonic() - begin)
 
     def _decide_on_features(self, sides: Sides) -> Sides:
-        """Decide whether features are computed from now on, once enough outputs are known; return the outputs to build on."""
+        """Decide whether features are computed from now on, and return the outputs to build on.
+
+        Words that hardly repeat among few outputs may do so among more, so features can be given up later, but not taken up.
+        """
         needed = feature.are_needed(sides)
         has_some = any(batch.features is not None for batch in sides)
-        self._features_decided = not has_some or self._rows >= VIEW_LIMITS.decide_on_features
+        enough = VIEW_LIMITS.keep_features if needed else VIEW_LIMITS.give_up_features
+        self._features_decided = not has_some or self._rows >= enough
         if self._features_decided:
             self.features = needed
         if not needed:

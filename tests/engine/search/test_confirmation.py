@@ -114,7 +114,6 @@ def test_an_audit_without_samples_for_single_releases_does_not_say_that_outputs_
         outputs = len(data) + rng.laplace(size=size)
         return np.round(outputs, 0 if size > 1 and abs(outputs).max() > 6 else 3)
 
-    result = audited(rounded, 0, samples=2000)
+    result = audited(rounded, 0, samples=1000)
     assert result.verdict is Verdict.INCONCLUSIVE
-    assert any("before a round was settled" in message for message in result.messages)
     assert not any("All outputs were equal" in message for message in result.messages)
