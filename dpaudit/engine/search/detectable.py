@@ -70,7 +70,7 @@ class PairCost:
     """Outputs of each pair before any pair leads."""
     errors: float = 2.0
     """Standard errors by which the advantage of the pair must stand out before it leads."""
-    per_output: float = 7.0
+    per_output: float = 8.0
     """Outputs drawn on all pairs, for each output of each pair: another pair leads, in rounds that double."""
 
     def left(self, per_side: int, pairs: int, found_after: Floats, explored: float | None) -> Floats:
@@ -135,7 +135,7 @@ OUTPUTS_PER_VALUE = (
 )
 # Outputs for each distinct value before a leak shows in the index of a pair: with few values, and with more than ``MANY_CELLS``,
 # where a part of the outputs orders the values and only the rest decides.
-FIRST_PER_VALUE = 5.0, 25.0
+FIRST_PER_VALUE = 5.0, 50.0
 FREQUENT = 0.95  # the most frequent values that make up this share of the outputs have to be found
 SURE_OF_A_CELL = 2.0  # a value this many times as frequent as the last one in a full table has a cell also if it leaks
 
