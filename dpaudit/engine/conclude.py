@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -51,6 +52,17 @@ NEVER_VARIED = (
 )
 NOTHING_SETTLED = (
     "Samples or time ran out before a round was settled, so there is nothing to judge. Give more samples, or more time."
+)
+NARROW = (
+    "The event is an error that reads like a limit on the data ({event}). If such rows cannot occur, narrow the rows of the "
+    "neighbours until both data sets are allowed; if they can, then whether the release raises says which data set it was."
+)
+# A KeyError names the missing key, and an assertion often says nothing.
+DOMAIN_ERROR = re.compile(
+    r"raises (?:[\w.]+\.)?(?:KeyError\b|AssertionError$|(?:Value|Assertion|Type)Error: .*?"
+    r"(?:out of (?:bounds|range)|outside|must |should |not in\b|not allowed|at (?:least|most)|expected|invalid|unknown|"
+    r"between|negative|positive|empty))",
+    re.IGNORECASE,
 )
 TYPES_LOOKED_AT = 1000  # outputs of each side of which the types are looked at
 FEWEST_COVERED = 0.5  # share of the outputs that must be looked at before nothing found means something
@@ -116,6 +128,8 @@ class Conclusion:
         outputs: dict[str, Any] = {}
         if verdict is Verdict.VIOLATION:
             witness, outputs = self._witness(looker, self._accused(shown))
+            if witness is not None and DOMAIN_ERROR.match(witness.event):
+                self._add_message(NARROW.format(event=witness.event))
         elif not self.hurried and self._time_for_a_picture():
             outputs = self._leading()
         return request.result(

@@ -217,7 +217,7 @@ def batched(function: Callable[[Any, int, np.random.Generator], Outputs]) -> Bat
     >>> noisy_count.sample([1, 2, 3], 4, np.random.default_rng(0)).shape
     (4,)
     """
-    return Batched(_callable(function))
+    return Batched(_callable(_no_generator(_no_class(function, "batched"))))
 
 
 def per_release(function: Callable[[Any, np.random.Generator], Any]) -> PerRelease:
@@ -228,7 +228,7 @@ def per_release(function: Callable[[Any, np.random.Generator], Any]) -> PerRelea
     >>> len(coin.sample([], 3, np.random.default_rng(0)))
     3
     """
-    return PerRelease(_callable(function))
+    return PerRelease(_callable(_no_generator(_no_class(function, "per_release"))))
 
 
 def fresh(make: Callable[[], Any]) -> Fresh:
@@ -283,7 +283,7 @@ def as_mechanism(source: Any) -> Mechanism:
     if isinstance(source, Mechanism):
         return source
     if callable(source):
-        return Plain(_callable(source))
+        return Plain(_callable(_no_generator(source)))
     raise InvalidArgument(
         f"mechanism={shorten(source)} must have a method sample(data, size, rng), be a function of the data, "
         "or a name 'package.module:factory'."
@@ -378,10 +378,37 @@ def _callable(function: Any) -> Any:
     return function
 
 
+def _no_class(function: Any, wrapper: str) -> Any:
+    """Return what is called for a release, unless it is a class, whose calls only make instances."""
+    if isinstance(function, type):
+        raise InvalidArgument(
+            f"function={function!r} is a class: a call makes an instance, of which only the type would be seen. Pass a function "
+            f"that releases something, such as dpaudit.{wrapper}({function.__name__}(...).method), or "
+            f"dpaudit.fresh({function.__name__}) for a new instance each time."
+        )
+    return function
+
+
+def _no_generator(function: Any) -> Any:
+    """Return what is called for releases, unless it is a generator function, whose calls run nothing."""
+    if callable(function) and inspect.isgeneratorfunction(_code(function)):
+        raise InvalidArgument(
+            f"function={shorten(function)} is a generator function: a call returns a generator, and nothing of it has run. If "
+            "its items are one release, pass lambda data: list(f(data)); if each item is a release, return a list of them from a "
+            "function of (data, size, rng), wrapped with dpaudit.batched."
+        )
+    return function
+
+
+def _code(function: Any) -> Any:
+    """Return the function that a call runs."""
+    plain = inspect.isroutine(function) or isinstance(function, functools.partial)
+    return function if plain else type(function).__call__
+
+
 def _refuse_async(function: Any) -> None:
     """Raise InvalidArgument for functions whose calls return before they have run: all coroutines look the same."""
-    plain = inspect.isroutine(function) or isinstance(function, functools.partial)
-    code = function if plain else type(function).__call__
+    code = _code(function)
     if inspect.iscoroutinefunction(code) or inspect.isasyncgenfunction(code):
         raise InvalidArgument(
             f"function={shorten(function)} is async: a call returns a coroutine, not an output. Pass a function that runs it, "

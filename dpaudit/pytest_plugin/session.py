@@ -24,7 +24,7 @@ from dpaudit.errors import AccuracyViolation, DPAuditError, Inconclusive, Invali
 from dpaudit.pytest_plugin import REPORTS, Unmet
 from dpaudit.report import check_reports, github_summary, write_reports
 from dpaudit.report.document import Document, Entry, Failure, sorted_entries
-from dpaudit.report.terminal import line, totals
+from dpaudit.report.terminal import green_notes, line, totals
 from dpaudit.result.model import Result, StoppedBy
 from dpaudit.utility.definition import judge as judge_accuracy
 from dpaudit.utility.result import AccuracyResult
@@ -377,8 +377,11 @@ class Session:
         document = self.document()
         reporter.section("dpaudit")
         for entry in document.entries:
-            if not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE):
+            notes = green_notes(entry)
+            if notes or not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE):
                 reporter.line(line(entry))
+            for note in notes:
+                reporter.line(note)
         if self.entries:
             again = len(self.entries) - len(document.entries)
             tries = f" With {again} repeated it spent {self.spent:.3g}." if again else ""

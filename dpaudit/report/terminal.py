@@ -39,9 +39,11 @@ class Style:
 
 
 def show_line(console: Console, entry: Entry | AccuracyEntry, style: Style, *, after: str = "") -> None:
-    """Write the line of an audit."""
+    """Write the line of an audit, and below it the notes of one that found nothing; others have a story with their notes."""
     text = accuracy_line(entry) if isinstance(entry, AccuracyEntry) else line(entry)
     console.line(text + after, **style.of(entry.result.verdict))
+    for note in green_notes(entry):
+        console.line(note)
 
 
 def show_story(console: Console, entry: Entry | AccuracyEntry, style: Style, *, after_line: bool = False) -> None:
@@ -56,6 +58,13 @@ def show_failure(console: Console, failure: Failure) -> None:
     """Write why an audit could not be run: one line, and further ones indented."""
     failure = clean_failure(failure)
     console.block(textwrap.indent(f"ERROR  {failure.name}: {failure.reason}", "    ").removeprefix("    "))
+
+
+def green_notes(entry: Entry | AccuracyEntry) -> list[str]:
+    """Notes of an audit that found nothing, one line each: they say what was not looked at."""
+    if isinstance(entry, AccuracyEntry) or entry.result.verdict is not Verdict.NO_VIOLATION_FOUND:
+        return []
+    return [f"    Note: {message}" for message in clean_entry(entry).result.messages]
 
 
 def line(entry: Entry) -> str:

@@ -28,6 +28,7 @@ from benchmarks import (
     mutation,
     overhead,
     presentations,
+    promises,
     samplers,
     scaling,
     soak,
@@ -56,6 +57,7 @@ TINY: dict[str, Any] = {
     ),
     "soundness": functools.partial(soundness.run, quick=True, audits=1, samples=300, workers=0),
     "presentations": functools.partial(presentations.run, quick=True, audits=1, samples=1_000, workers=0),
+    "promises": functools.partial(promises.run, quick=True, audits=1, samples=1_000, workers=0),
     "mutation": functools.partial(mutation.run, quick=True, samples=2_000, names=("laplace",), workers=0),
     "scaling": functools.partial(scaling.run, quick=True, samples=3_000, times=1),
     "samplers": functools.partial(samplers.run, quick=True, size=1_000),
@@ -69,6 +71,7 @@ def few_cases(monkeypatch):
     monkeypatch.setattr(overhead, "CASES", overhead.CASES[:1])
     monkeypatch.setattr(overhead, "first_audit", lambda: {"what": "first audit", "value": 1.0, "unit": "s"})
     monkeypatch.setattr(soundness, "CHECK_EVERY", 2)
+    monkeypatch.setattr(promises, "PROMISES", promises.PROMISES[::12])
 
     litter = running._litter
     monkeypatch.setattr(running, "_litter", lambda number: replace(litter(number), mutants=litter(number).mutants[:2]))

@@ -80,9 +80,10 @@ def test_nothing_found_by_check(project: Any) -> None:
         == """\
 NO_VIOLATION_FOUND  audits/some.py:noisy: claimed PureDP(epsilon=1.0), shown epsilon >= # (# samples, # s)
 
-This is not a proof of privacy. An event of probability m on one data set and m exp(-epsilon) on its neighbour would \
-have been caught, with probability about 0.9, from epsilon # (m=#), # (m=#), # (m=#) on.
-Among numbers it is an end of the range, or of one coordinate's: an interval inside takes about twice the samples, and a rare \
+This is not a proof of privacy. An event of probability m on one data set and m exp(-epsilon) on its neighbour, on one of the \
+# pairs, would have been caught, with probability about 0.9, from epsilon #
+(m=#), # (m=#) on. Among numbers it is an end of the range, or of one coordinate's: an interval inside takes \
+about twice the samples, and a rare \
 one is missed. Among words it is made of the frequent ones. Rarer leaks, and leaks on data that were not tried, need more.
 
 Seed #; all samples used; # pair(s) tried.

@@ -127,7 +127,7 @@ def yields_then_leaves(data):
         (as_mechanism(leaves), r"sys\.exit\(0\)"),
         (per_release(leaves), r"sys\.exit\(0\)"),
         (fresh(lambda: leaves), r"sys\.exit\(0\)"),
-        (as_mechanism(yields_then_leaves), r"sys\.exit\(\)"),
+        (as_mechanism(lambda data: yields_then_leaves(data)), r"sys\.exit\(\)"),
     ],
 )
 def test_calling_sys_exit_is_an_error(mechanism, call):
@@ -339,6 +339,31 @@ def test_async_functions_are_refused(function):
             wrap(function)
     with pytest.raises(InvalidArgument, match=r"asyncio\.run"):
         dpaudit.audit(function, dpaudit.PureDP(1.0), [([], [1])])
+
+
+class _Yields:
+    def __call__(self, data, _rng=None):
+        yield from data
+
+
+@pytest.mark.parametrize(
+    "function",
+    [yields_then_leaves, functools.partial(yields_then_leaves), _Yields()],
+    ids=["function", "partial", "object"],
+)
+def test_generator_functions_are_refused(function):
+    for wrap in (dpaudit.per_release, dpaudit.batched, as_mechanism):
+        with pytest.raises(InvalidArgument, match=r"generator function.*list\(f\(data\)\).*dpaudit\.batched"):
+            wrap(function)
+
+
+def test_classes_are_refused_where_a_call_is_a_release():
+    for wrap in (dpaudit.per_release, dpaudit.batched):
+        with pytest.raises(InvalidArgument, match=r"is a class.*dpaudit\.fresh\(Budget\)"):
+            wrap(Budget)
+    with pytest.raises(InvalidArgument, match=r"is a class.*dpaudit\.fresh\(Budget\)"):
+        as_mechanism(Budget)
+    assert dpaudit.fresh(Budget).sample([1], 1, rng()) == [1]
 
 
 def test_a_forgotten_return_is_inconclusive():

@@ -11,7 +11,7 @@ from dpaudit._util.terminal.console import Console
 from dpaudit.claims import ApproxDP, GaussianDP, PureDP, Verdict
 from dpaudit.report import markdown
 from dpaudit.report.document import Document, Entry
-from dpaudit.report.terminal import Style, line, show_line, show_summary, story, totals
+from dpaudit.report.terminal import Style, green_notes, line, show_line, show_summary, story, totals
 from dpaudit.result.text import headline
 from tests.report.report_examples import inconclusive, result, violation
 
@@ -76,6 +76,13 @@ def test_what_would_have_been_caught_is_said_for_the_kind_of_claim() -> None:
         assert said in " ".join(str(nothing).split())
         assert "inf" not in str(nothing)
     assert "on its neighbour, on one of the 20 pairs, would have been" in " ".join(str(result(pairs=20)).split())
+
+
+def test_the_notes_of_an_audit_that_found_nothing_are_printed() -> None:
+    stream = io.StringIO()
+    show_line(Console(stream), Entry(result=result(messages=("Of 40 pairs only 32 were tried.",))), Style())
+    assert stream.getvalue().splitlines()[1:] == ["    Note: Of 40 pairs only 32 were tried."]
+    assert green_notes(Entry(result=violation(messages=("This is in its story.",)))) == []
 
 
 def test_nothing_is_claimed_about_replaying_where_nothing_is_known() -> None:

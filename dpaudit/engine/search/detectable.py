@@ -71,7 +71,7 @@ class PairCost:
     """Outputs of each pair before any pair leads."""
     errors: float = 2.0
     """Standard errors by which the advantage of the pair must stand out before it leads."""
-    per_output: float = 7.0
+    per_output: float = 8.0
     """Outputs drawn on all pairs, for each output of each pair: another pair leads, in rounds that double."""
 
     def left(self, per_side: int, pairs: int, found_after: Floats, explored: float | None) -> Floats:
@@ -122,23 +122,21 @@ class SearchCost:
 def _purity(epsilon: Floats, claimed: float) -> Floats:
     """Return by which factor values have to be seen more often, so that bets are on those that leak and on no others.
 
-    A value that leaks is told from one that does not by a number of outputs in proportion to 1 / (1 - exp(-epsilon))^2. One
-    that does not leak costs e^claimed - 1 where one that leaks brings 1 - e^(claimed - epsilon), so the closer epsilon is to
-    the claim the fewer may be taken for others; and errors fall exponentially in the number of outputs.
+    A value that leaks is distinguished from one that does not by a number of outputs that grows as 1 / (1 - exp(-epsilon))^2;
+    the power 3 is calibrated, because values are also put in order. One that does not leak costs e^claimed - 1 where one that
+    leaks brings 1 - e^(claimed - epsilon), so the closer epsilon is to the claim the fewer may be confused.
     """
-    excess = np.maximum(epsilon - claimed, 1e-9)
-    cost = np.expm1(min(claimed, LARGEST_EXPONENT)) / -np.expm1(-excess)
-    return np.asarray(np.log1p(cost) / np.expm1(-np.maximum(epsilon, 1e-9)) ** 2)
+    cost = np.expm1(min(claimed, LARGEST_EXPONENT)) / -np.expm1(-np.maximum(epsilon - claimed, 1e-9))
+    return np.asarray((1.0 + cost) / (-np.expm1(-np.maximum(epsilon, 1e-9))) ** 3)
 
 
 COST_OF_NUMBERS = SearchCost(4, 20.0)
 OUTPUTS_PER_VALUE = (
-    85.0  # outputs for each distinct value, times `_purity`, after which half of the next count as bet on
+    20.0  # outputs for each distinct value, times `_purity`, after which half of the next count as bet on
 )
-FIRST_PER_VALUE = (
-    5.0,
-    25.0,
-)  # the same before a leak shows in the index of a pair: with few values, and with ``MANY_CELLS``
+# Outputs for each distinct value before a leak shows in the index of a pair: with few values, and with more than ``MANY_CELLS``,
+# where a part of the outputs orders the values and only the rest decides.
+FIRST_PER_VALUE = 5.0, 50.0
 FREQUENT = 0.95  # the most frequent values that make up this share of the outputs have to be found
 SURE_OF_A_CELL = 2.0  # a value this many times as frequent as the last one in a full table has a cell also if it leaks
 EXPERTS_OF_A_VIEW = 3  # of a suspect or a feature

@@ -613,7 +613,7 @@ def test_types_that_hide_everything_are_named() -> None:
 def test_words_that_never_repeat_are_mentioned() -> None:
     result = audited(lambda data, rng: rng.bytes(8).hex())
     assert any("occurred only once" in message for message in result.messages)
-    assert not audited(lambda data, rng: f"word {rng.integers(40)}").messages
+    assert not audited(lambda data, rng: f"word {rng.integers(20)}").messages
 
 
 def test_the_length_of_words_that_never_repeat_is_seen() -> None:

@@ -154,3 +154,28 @@ def test_pairs_that_hang_or_break_the_protocol_do_not_lose_the_witness() -> None
         assert {len(eval(witness.data)), len(eval(witness.neighbour))} == {3, 4}
         assert witness.confirmed
         assert not witness.shrunk
+
+
+@pytest.mark.parametrize(
+    ("error", "suggested"),
+    [
+        (ValueError("age 212 is out of bounds"), True),
+        (ValueError("x must be at most 10"), True),
+        (KeyError("Paris"), True),
+        (AssertionError(), True),
+        (TypeError("expected a number"), True),
+        (RuntimeError("budget must be positive"), False),
+        (ValueError("cannot convert"), False),
+    ],
+    ids=repr,
+)
+def test_an_error_that_reads_like_a_limit_suggests_to_narrow_the_rows(error: Exception, suggested: bool) -> None:
+    def release(data: list[int], rng: np.random.Generator) -> float:
+        if data:
+            raise error
+        return rng.laplace()
+
+    result = dpaudit.audit(dpaudit.per_release(release), PureDP(1.0), [([], [1])], samples=4000, seed=0)
+    assert result.witness is not None
+    assert result.witness.event.startswith(f"raises {type(error).__name__}")
+    assert any("narrow the rows" in message for message in result.messages) == suggested
