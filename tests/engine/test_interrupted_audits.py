@@ -21,6 +21,7 @@ from dpaudit.engine import conclude as conclusion
 from dpaudit.engine import run as engine_run
 from dpaudit.engine.request import Request
 from dpaudit.engine.sampling import blocks as sampling
+from dpaudit.engine.views import learner
 from dpaudit.result.model import Result, StoppedBy
 
 PAIR = [([], [1])]
@@ -253,8 +254,8 @@ def test_views_are_not_built_for_a_pair_when_time_is_short(monkeypatch: pytest.M
         time.sleep(0.35)
         return build(*arguments, **named)
 
-    build = engine_run.build_views
-    monkeypatch.setattr(engine_run, "build_views", slow)
+    build = learner.build_views
+    monkeypatch.setattr(learner, "build_views", slow)
     result = audit(half_scale, dpaudit.PureDP(9.0), [([], [k]) for k in range(12)], seconds=1.0)
     assert built <= 2
     assert result.stopped_by in (StoppedBy.SECONDS, StoppedBy.SAMPLES)  # draws that nothing is counted in are quick
