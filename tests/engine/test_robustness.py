@@ -143,14 +143,14 @@ def test_drifting_noise_is_noticed() -> None:
     assert any("state" in message for message in result.messages)
 
 
-@pytest.mark.parametrize(("words", "verdict"), [(1000, Verdict.NO_VIOLATION_FOUND), (30_000, Verdict.INCONCLUSIVE)])
-def test_many_words_are_no_state(words: int, verdict: Verdict) -> None:
+@pytest.mark.parametrize("words", [1000, 30_000])
+def test_many_words_are_no_state(words: int) -> None:
     """The most frequent words were chosen on the past, where chance favoured them: that is not drift."""
     mechanism = dpaudit.batched(lambda data, size, rng: rng.integers(words, size=size).astype("U6"))
-    result = audit(mechanism, samples=200_000, seed=1)
-    assert result.verdict is verdict
+    result = audit(mechanism, samples=60_000, seed=1)
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert not any("state" in message for message in result.messages)
-    assert (result.coverage == 1.0) == (verdict is Verdict.NO_VIOLATION_FOUND)
+    assert result.coverage == 1.0  # words that hardly repeat are looked at by their features
 
 
 def test_drifting_words_are_noticed() -> None:
@@ -159,9 +159,9 @@ def test_drifting_words_are_noticed() -> None:
     def other_words_later(data: list[int], size: int, rng: np.random.Generator) -> Any:
         nonlocal calls
         calls += size
-        return (rng.integers(1000, size=size) + (500 if calls > 30_000 else 0)).astype("U6")
+        return (rng.integers(1000, size=size) + (500 if calls > 10_000 else 0)).astype("U6")
 
-    result = audit(dpaudit.batched(other_words_later), samples=100_000)
+    result = audit(dpaudit.batched(other_words_later), samples=30_000)
     assert result.verdict is not Verdict.VIOLATION
     assert any("state" in message for message in result.messages)
 
