@@ -31,3 +31,20 @@ def traceback_text(error: BaseException) -> str:
         )
     except BaseException:  # a traceback whose source lines cannot be read
         return "(no traceback)"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the unit that a person would use.
+
+    >>> duration(0.017), duration(3.2), duration(720.0), duration(9000.0)
+    ('17 ms', '3.2 s', '12 minutes', '2.5 hours')
+    """
+    for limit, unit, size in (
+        (1.0, "ms", 1e-3),
+        (120.0, "s", 1.0),
+        (7200.0, "minutes", 60.0),
+        (172_800.0, "hours", 3600.0),
+    ):
+        if seconds < limit:
+            return f"{seconds / size:.2g} {unit}"
+    return f"{seconds / 86_400.0:,.0f} days"

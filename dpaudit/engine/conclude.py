@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit._util.messages import duration
 from dpaudit.claims import MetricDP, Verdict
 from dpaudit.engine.encoding.batch import encode, record_keys
 from dpaudit.engine.events import ViolationFound
@@ -64,6 +65,7 @@ DOMAIN_ERROR = re.compile(
     r"between|negative|positive|empty))",
     re.IGNORECASE,
 )
+MOST_DOUBLINGS = 24  # of the samples, when it is computed how many would decide
 TYPES_LOOKED_AT = 1000  # outputs of each side of which the types are looked at
 FEWEST_COVERED = 0.5  # share of the outputs that must be looked at before nothing found means something
 WITNESS_SHARE = 0.1  # of `seconds`, kept for the witness
@@ -149,13 +151,17 @@ class Conclusion:
                 samples_confirming=self.confirming,
                 samples_after=looker.drawn,
                 coverage=coverage,
+                samples_needed=self.samples_needed() if verdict is Verdict.INCONCLUSIVE else None,
                 searched=tuple(dict.fromkeys(name for each in campaign.candidates for name in each.learner.searched)),
                 outputs=outputs,
             )
         )
 
-    def _detectable(self, *, on_leader: bool) -> dict[float, float]:
-        """Return what would have been detected: a leak on the pair sampled most, or on any one of the pairs."""
+    def _detectable(self, *, on_leader: bool, factor: float = 1.0) -> dict[float, float]:
+        """Return what would have been detected: a leak on the pair sampled most, or on any one of the pairs.
+
+        With ``factor``, what would be with so many times the outputs.
+        """
         campaign, claim = self.phase.campaign, self.request.claim
         most = max(campaign.candidates, key=lambda candidate: candidate.seen)
         # Against metric privacy: what is detectable on this pair, per unit of distance.
@@ -163,10 +169,10 @@ class Conclusion:
         unit = most.distance if metric else 1.0
         detectable = detectable_epsilon(
             claim.at(claim.parameter * unit) if metric else claim,
-            per_side=most.seen if on_leader else sum(candidate.seen for candidate in campaign.candidates),
+            per_side=int(factor * (most.seen if on_leader else sum(each.seen for each in campaign.candidates))),
             log_threshold=self.phase.log_threshold,
             log_share=campaign.log_stake(most),
-            samples=self.request.options.samples,
+            samples=math.ceil(factor * self.request.options.samples),
             cost=search_cost(most.learner),
             pairs=1 if on_leader else sum(candidate.rounds > 0 for candidate in campaign.candidates),
             explored=CHOICE.explore if campaign.for_bound else None,
@@ -224,9 +230,42 @@ class Conclusion:
             return Verdict.INCONCLUSIVE
         for lacking in (self._nothing_to_see(coverage), self.request.lacking_power(detectable)):
             if lacking is not None:
-                self._add_message(lacking)
+                self._add_message(lacking + self._what_would_decide())
                 return Verdict.INCONCLUSIVE
         return Verdict.NO_VIOLATION_FOUND
+
+    def samples_needed(self) -> int | None:
+        """Return about how many samples would have been enough to catch what was asked for; None if no number would."""
+        if self.drawn == 0 or self.hurried:
+            return None
+
+        def enough(factor: float) -> bool:
+            detectable = self._detectable(on_leader=True, factor=factor)[HEADLINE]
+            return self.request.lacking_power(detectable) is None
+
+        if enough(1.0):
+            return self.drawn
+        high = next((2.0**power for power in range(1, MOST_DOUBLINGS) if enough(2.0**power)), None)
+        if high is None:
+            return None
+        low = high / 2.0
+        for _ in range(6):
+            middle = math.sqrt(low * high)
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return math.ceil(high * self.drawn)
+
+    def _what_would_decide(self) -> str:
+        needed = self.samples_needed()
+        if needed is None or needed <= self.drawn:
+            return ""
+        text = f" About {float(f'{needed:.2g}'):,.0f} samples would decide"
+        seconds = (time.monotonic() - self.request.started) / self.drawn
+        if self.request.options.seconds is None:
+            return f"{text}."
+        return (
+            f"{text}, {duration(needed * seconds)} at {duration(seconds)} a call; batch the mechanism, raise seconds=, or name "
+            "the pairs."
+        )
 
     @property
     def _settled_any(self) -> bool:

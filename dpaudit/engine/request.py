@@ -43,6 +43,7 @@ class Findings:
     samples_confirming: int = 0
     samples_after: int = 0
     coverage: float = 1.0
+    samples_needed: int | None = None
     searched: Sequence[str] = ()
     outputs: Mapping[str, Any] = field(default_factory=dict)
 
@@ -150,6 +151,7 @@ class Request:
             samples_confirming=findings.samples_confirming,
             samples_after=findings.samples_after,
             coverage=findings.coverage,
+            samples_needed=findings.samples_needed,
             searched=tuple(findings.searched),
             outputs=as_plain(findings.outputs),
         )

@@ -25,7 +25,7 @@ ADDED = {"samples_confirming": 0, "coverage": 1.0}  # entries that results of fo
 CLAIM_KINDS = (
     "PureDP", "ApproxDP", "GaussianDP", "ZeroConcentratedDP", "RenyiDP", "ProfileDP", "TradeOffDP", "MetricDP", "BoundedRange",
 )  # fmt: skip
-ADDED_LATER = {"searched": ()}  # entries that results of format 2 may lack
+ADDED_LATER = {"searched": (), "samples_needed": None}  # entries that results of format 2 may lack
 OLD_RESULT_NAMES = {"log_threshold": "threshold"}
 OLD_WITNESS_NAMES = {"observed_log_ratio": "epsilon"}
 
@@ -133,6 +133,7 @@ class Result:
     samples_confirming: int = 0  # single releases that confirmed a violation found on outputs of larger calls
     samples_after: int = 0  # spent on finding and measuring a small example
     coverage: float = 1.0  # share of the outputs that fell where a bet could have been placed
+    samples_needed: int | None = None  # of an undecided audit: about how many would decide; None if no number would
     searched: tuple[str, ...] = ()  # scores that were tried late, because the usual ones had won nothing
     outputs: Mapping[str, Any] = field(default_factory=dict, hash=False)  # small summary for pictures
     versions: Mapping[str, str] = field(default_factory=versions, hash=False)
