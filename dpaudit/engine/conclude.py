@@ -245,9 +245,9 @@ class Conclusion:
 
         if enough(1.0):
             return self.drawn
-        high = next((2.0**power for power in range(1, MOST_DOUBLINGS) if enough(2.0**power)), None)
-        if high is None:
+        if not enough(2.0**MOST_DOUBLINGS):
             return None
+        high = next((2.0**power for power in range(1, MOST_DOUBLINGS + 1) if enough(2.0**power)), 2.0**MOST_DOUBLINGS)
         low = high / 2.0
         for _ in range(6):
             middle = math.sqrt(low * high)

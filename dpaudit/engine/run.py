@@ -171,6 +171,10 @@ class Run:
         if (
             not dependent
         ):  # otherwise outputs of one call are no independent releases, and what they showed does not count
+            # Two attempts give two bounds, of which the larger is reported: each has half of alpha.
+            if not self.phase.refuted:
+                self.phase.log_threshold, self.phase.best_lower = self.log_threshold + math.log(2.0), 0.0
+            self.log_threshold += math.log(2.0)
             self.earlier = self.phase.shown(hurried=False)
         if self.confirmation is not None and not self.confirmed:
             self.log_threshold -= self.confirmation.log_left

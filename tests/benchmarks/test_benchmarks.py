@@ -247,7 +247,7 @@ def test_a_mechanism_that_leaks_is_counted_at_every_alpha():
         epsilon=0.3,
     )
     for until in ("violation", "budget"):
-        seen = Counter(soundness.one_audit(lying, ("given", until), 1, 700))
+        seen = Counter(soundness.one_audit(lying, ("given", until), 1, 1500))
         assert seen == Counter({(kind, alpha): 1 for kind in soundness.KINDS for alpha in soundness.ALPHAS})
 
 

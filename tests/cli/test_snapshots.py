@@ -104,7 +104,7 @@ INCONCLUSIVE  weak
 The audit could not decide; this is not a sign of privacy.
 
 Note: Too few samples: an event of probability 0.1 would not be detected at any epsilon, but detect_factor=#
-asks for epsilon #. Give more samples, or a larger detect_factor=.
+asks for epsilon #. Give more samples, or a larger detect_factor=. About # samples would decide.
 
 Seed #; all samples used; # pair(s) tried.
 The mechanism is defined at audits/some.py:3.

@@ -150,7 +150,7 @@ def test_many_words_are_no_state(words: int) -> None:
     result = audit(mechanism, samples=60_000, seed=1)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
     assert not any("state" in message for message in result.messages)
-    assert result.coverage == 1.0  # words that hardly repeat are looked at by their features
+    assert result.coverage > 0.9  # words that hardly repeat are looked at by their features
 
 
 def test_drifting_words_are_noticed() -> None:
@@ -159,9 +159,9 @@ def test_drifting_words_are_noticed() -> None:
     def other_words_later(data: list[int], size: int, rng: np.random.Generator) -> Any:
         nonlocal calls
         calls += size
-        return (rng.integers(1000, size=size) + (500 if calls > 10_000 else 0)).astype("U6")
+        return (rng.integers(1000, size=size) + (500 if calls > 30_000 else 0)).astype("U6")
 
-    result = audit(dpaudit.batched(other_words_later), samples=30_000)
+    result = audit(dpaudit.batched(other_words_later), samples=100_000, seed=0)
     assert result.verdict is not Verdict.VIOLATION
     assert any("state" in message for message in result.messages)
 

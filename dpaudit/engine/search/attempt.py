@@ -1,7 +1,7 @@
 """Evidence and bounds of one attempt of an audit, and the checks that its draws are independent.
 
 An audit has one attempt or two: if a call for several outputs raises, a second attempt draws one release at a time. Each
-attempt has its own share of alpha, so the conclusions of the first remain valid.
+attempt then has half of alpha, so the conclusions of the first remain valid, and the larger of two bounds is.
 """
 
 from __future__ import annotations

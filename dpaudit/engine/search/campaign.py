@@ -99,9 +99,9 @@ class PairChoice:
     """Share of the budget after which a bound on a single pair starts to follow its experts, which have learned by then."""
     convincing: float = 3.0
     """Log-wealth from which the pair with most wealth leads, whatever the confidence indices say."""
-    lower_errors: float = 2.0
+    lower_errors: float = 1.7
     """Standard errors below the estimate of the lower index; with fewer, pairs sampled little would seem to lead by chance."""
-    upper_errors: float = 3.0
+    upper_errors: float = 3.3
     """Standard errors above the estimate of the upper index, so that a pair with bad luck at first is sampled again."""
     bound_uncertainty: float = 10.0
     """Uncertainty about the epsilon of a pair after one output, for events of a few percent; it falls as 1 / sqrt(outputs)."""

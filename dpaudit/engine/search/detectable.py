@@ -37,7 +37,7 @@ from dpaudit.engine.evidence.e_process import LARGEST_EXPONENT, MANY_CELLS, Floa
 from dpaudit.engine.evidence.wealth import RESERVE
 from dpaudit.engine.views.learner import Learner
 from dpaudit.engine.views.suspect_view import SuspectView
-from dpaudit.engine.views.view import MOST_RECORDS, ScoreView, ValueView
+from dpaudit.engine.views.view import MOST_RECORDS, RecordView, ScoreView, ShapeView, ValueView, View
 
 MASSES = (0.5, 0.1, 0.01, 0.001)  # probabilities of the events that are reported
 HEADLINE = 0.1  # the mass of the one number in a result
@@ -151,14 +151,18 @@ def search_cost(learner: Learner) -> SearchCost:
     cost, scores = COST_OF_NUMBERS, sum(isinstance(view, ScoreView) for view in views)
     if scores:
         cost = SearchCost(4 * scores, 600.0, rarest=1.0 / 32.0)
-    elif learner.features:
+    elif any(view.needs_features for view in learner.views):
         cost = SearchCost(3, SPENT_ON_FEATURES)
-    elif not any(isinstance(view, ValueView) and any(view.lines) for view in views):
+    elif all(isinstance(view, RecordView | ShapeView) or _without_numbers(view) for view in views):
         tables = [past.sum(axis=0) for past, _ in learner.past_counts()]
         cost = _cost_of_values(max(tables, key=lambda table: table.size, default=np.zeros(1, np.int64)))
     elif learner.has_a_cell_for_every_output():
         cost = SearchCost(3, 20.0, math.inf)
     return replace(cost, experts=cost.experts + EXPERTS_OF_A_VIEW * (len(learner.views) - len(views)))
+
+
+def _without_numbers(view: View) -> bool:
+    return isinstance(view, ValueView) and not any(view.lines)
 
 
 def _cost_of_values(table: NDArray[np.int64]) -> SearchCost:
@@ -167,8 +171,8 @@ def _cost_of_values(table: NDArray[np.int64]) -> SearchCost:
     frequency, others = np.sort(table[:-1][table[:-1] > 0])[::-1], table[-1]
     if others and frequency.size >= MOST_RECORDS:
         frequency = frequency[frequency >= SURE_OF_A_CELL * frequency[-1]]
-    if 2 * frequency.sum() < drawn:  # most outputs have no cell, and an event may be made of them
-        frequency = frequency[:0]
+        if 2 * frequency.sum() < drawn:  # most outputs have no cell, and an event may be made of them
+            frequency = frequency[:0]
     values = int((frequency.cumsum() - frequency < FREQUENT * drawn).sum())
     return SearchCost(3, 20.0, math.inf, values=values, covered=float(frequency.sum() / drawn))
 

@@ -53,7 +53,7 @@ def test_evidence_from_dependent_outputs_is_withdrawn() -> None:
     """Noise drawn once for a call refutes the claim in batches, and never on single releases."""
     result = audited(noise_once, 4)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND
-    assert any("single releases did not" in message for message in result.messages)
+    assert any("one noise value is drawn for the whole batch" in message for message in result.messages)
     assert result.samples_confirming > 0
     # The rest of the audit starts with the reserve and what the confirmation left of its capital, not with all of it.
     extra = result.log_threshold - math.log(1.0 / result.alpha)

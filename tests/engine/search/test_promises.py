@@ -68,7 +68,6 @@ def test_nothing_is_promised_about_words_that_have_no_cell(promise: Promise) -> 
     assert result.detectable[promise.mass] == math.inf
     assert result.verdict is Verdict.INCONCLUSIVE
     assert any("of the outputs could be looked at" in message for message in result.messages)
-    assert found(promise, 3.0, 1) == 0
 
 
 def test_promises_are_not_too_cautious() -> None:
