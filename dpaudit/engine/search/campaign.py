@@ -411,19 +411,24 @@ class Campaign:
             Whether values below the claim share their stake with the claim.
         """
         grid = parameter_grid(claimed, largest)
-        start = self._anchors_refuted(grid, points_at, log_threshold)
-        reached = grid[start - 1].anchor if start else 0.0
+        below = [interval for interval in grid if interval.anchor <= claimed]
+        # The anchor's share of the wealth against a value is smaller where the claim has a share, too.
+        share = (1.0 - self._claim_share) / 2.0 if tied else 0.5
+        reached = 0.0
         at_claim = None
         if tied and self.timeline:
             numbers = {candidate.number for candidate in self._relevant()}
             at_claim = np.array([[r.log_wealth] for r in self.timeline if r.number in numbers])
-        for interval in grid[start:]:
-            wealth = self._interval_wealth(interval, points_at, claimed, at_claim)
-            refuted = wealth.max(axis=0, initial=-math.inf) >= log_threshold
-            if not refuted.all():
-                kept = int(np.argmin(refuted))
-                return float(interval.values[kept - 1]) if kept else reached
-            reached = interval.anchor
+        for part, anchor_share in ((below, share), (grid[len(below) :], 0.5)):
+            start = self._anchors_refuted(part, points_at, log_threshold - math.log(anchor_share))
+            reached = part[start - 1].anchor if start else reached
+            for interval in part[start:]:
+                wealth = self._interval_wealth(interval, points_at, claimed, at_claim)
+                refuted = wealth.max(axis=0, initial=-math.inf) >= log_threshold
+                if not refuted.all():
+                    kept = int(np.argmin(refuted))
+                    return float(interval.values[kept - 1]) if kept else reached
+                reached = interval.anchor
         return reached
 
     def _anchors_refuted(
@@ -434,8 +439,7 @@ class Campaign:
         for first in range(0, len(grid), READING.anchors_at_once):
             stretch = grid[first : first + READING.anchors_at_once]
             wealth = self._timeline_wealth(points_at, [interval.anchor for interval in stretch])
-            surplus = -math.log((1.0 - self._claim_share) / 2.0)
-            strong = wealth.max(axis=0, initial=-math.inf) >= log_threshold + surplus
+            strong = wealth.max(axis=0, initial=-math.inf) >= log_threshold
             if not strong.all():
                 return count + int(np.argmin(strong))
             count += len(stretch)
