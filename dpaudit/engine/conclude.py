@@ -6,7 +6,7 @@ import math
 import re
 import time
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -109,6 +109,7 @@ class Conclusion:
     fastest: float  # seconds of one output in the fastest round
     seconds_of_first_build: float  # of a pair's views, the longest
     hurried: bool  # interrupted while concluding: leave out what is not yet computed
+    needed: list[int | None] = field(default_factory=list)  # what `samples_needed` returned
 
     def result(self, stopped_by: StoppedBy) -> Result:
         """Conclude."""
@@ -236,6 +237,11 @@ class Conclusion:
 
     def samples_needed(self) -> int | None:
         """Return about how many samples would have been enough to catch what was asked for; None if no number would."""
+        if not self.needed:
+            self.needed.append(self._samples_needed())
+        return self.needed[0]
+
+    def _samples_needed(self) -> int | None:
         if self.drawn == 0 or self.hurried:
             return None
 
