@@ -120,8 +120,8 @@ def _rests_on(result: Result) -> str:
     if not result.samples_confirming:
         return ""
     return (
-        f" Refuted again on {result.samples_confirming:,} releases drawn one call each; what the bound shows beyond the claim "
-        "takes for granted that outputs of one call are independent."
+        f" Refuted again on {result.samples_confirming:,} releases drawn one call each; the bound assumes that outputs of one "
+        "call are independent."
     )
 
 
