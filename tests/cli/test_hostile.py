@@ -107,6 +107,22 @@ def test_a_run_that_did_not_reach_its_end_is_never_green(project: Any, body: str
     assert b"dpaudit: the process ended " + how + b" before the run did" in ended.stderr
 
 
+ELSEWHERE = "from dpaudit.cli import main, supervisor; supervisor.possible = lambda: False; main.entry()"
+
+
+@pytest.mark.parametrize(("code", "mechanism"), [(2, "os._exit(0)"), (1, "atexit.register(os._exit, 0)")])
+def test_where_no_process_supervises_an_early_exit_is_not_green_either(
+    project: Any, code: int, mechanism: str
+) -> None:
+    project.audits(
+        f"import atexit, os\ndef ends(data, size, rng):\n    {mechanism}\n    return half(data, size, rng)\n",
+        project.audit("bad", "ends"),
+    )
+    ended = subprocess.run([sys.executable, "-c", ELSEWHERE, "run"], cwd=project.root, capture_output=True, check=False)
+    assert ended.returncode == code, ended.stderr
+    assert (b"ended with exit code 0 before the run did" in ended.stderr) == (code == 2)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="runs are supervised on Linux only")
 def test_neither_threads_nor_exit_handlers_change_the_code(project: Any) -> None:
     project.audits(
