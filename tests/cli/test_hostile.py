@@ -242,6 +242,9 @@ def test_seconds_that_cannot_be_kept_are_said_at_the_start(project: Any, capsys:
     project.audits(project.audit("good"))
     project.run("run", "--seconds", "5")
     assert capsys.readouterr().err.startswith("Note: calls run in this process, where --seconds cannot end one")
+    project.write("good.py", "def f(data):\n    return 0\n")
+    project.run(*CHECK, "integers(0, 1)", "--samples", "100")
+    assert capsys.readouterr().err.startswith("Note: calls run in this process, where --seconds cannot end one")
     project.run("run", "--seconds", "5", "--timeout", "5")
     assert capsys.readouterr().err == ""
 
