@@ -25,8 +25,7 @@ from dpaudit.report.origin import origin_of
 from dpaudit.report.terminal import Style, could_not_run, show_failure, show_line, show_story, totals
 
 CANNOT_END = (
-    "Note: calls run in this process, where --seconds cannot end one that never returns. With -j 2 or --workers 2 it can, and "
-    "--timeout limits each call."
+    "Note: calls run in this process, where --seconds cannot end one that never returns. --timeout limits each call"
 )
 
 
@@ -78,7 +77,7 @@ def _planned(
 def _warn_about_seconds(plan: RunPlan, err: Console) -> None:
     chosen = [{**item.audit.options, **plan.options[item.audit.name]} for item in plan.todo()]
     if any(options.get("seconds") is not None and options.get("timeout") is None for options in chosen):
-        err.line(CANNOT_END)
+        err.line(f"{CANNOT_END}, and with -j 2 or --workers 2 an audit that is overdue is ended.")
 
 
 def _run_all(

@@ -1,4 +1,4 @@
-"""Audits side by side: one line of progress each where somebody watches, and a process that dies takes nobody along."""
+"""Audits side by side: one line of progress each where somebody watches, and what Ctrl-C does to them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from multiprocessing import resource_tracker
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -125,21 +124,6 @@ def test_nobody_watches(project: Any, watched: bool, capfd: pytest.CaptureFixtur
         code, out = project.run("run", "-j", "2")
         shown = capfd.readouterr().err
     assert (code, shown) == (1, ""), out + shown
-
-
-def test_a_process_that_dies_takes_nobody_along(project: Any) -> None:
-    project.audits(
-        SLOW,
-        "import os\n\ndef ends_it(data, size, rng):\n    os._exit(3)\n\n",
-        project.audit("deadly", "ends_it"),
-        *(project.audit(name, "slow", samples=8000, options='"detect_factor": 3.0') for name in ("one", "two")),
-    )
-    code, out = project.run("run", "-j", "2", "--output", "results.json")
-    assert code == 2
-    assert "ERROR  deadly: its process died: a process ended with exit code 3." in out
-    document = json.loads(Path("results.json").read_text())
-    assert {audit["result"]["name"] for audit in document["audits"]} == {"one", "two"}
-    assert document["complete"] is False
 
 
 @pytest.mark.parametrize("interrupt", [os.killpg, os.kill])

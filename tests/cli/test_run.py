@@ -126,7 +126,7 @@ def test_trouble_in_one_audit_does_not_lose_the_others(project: Any, capsys: pyt
     assert not Path("base.json").exists()
 
 
-@pytest.mark.parametrize("how", [(), ("-j", "2"), ("--workers", "2")])
+@pytest.mark.parametrize("how", [(), ("--workers", "2")])  # for -j see test_hostile.py
 def test_leaving_the_program_is_an_error_of_that_audit(project: Any, how: tuple[str, ...]) -> None:
     project.audits(
         "import sys\nimport time\n",

@@ -16,7 +16,7 @@ from dpaudit.cli.claim_options import claim_of
 from dpaudit.cli.collect import Collected, load_target
 from dpaudit.cli.config import Settings
 from dpaudit.cli.jobs import Interrupts, attempt, executor_for
-from dpaudit.cli.run import deliver
+from dpaudit.cli.run import CANNOT_END, deliver
 from dpaudit.engine.audit import Audit
 from dpaudit.errors import CannotFollow, InvalidArgument
 from dpaudit.mechanism import batched, per_release
@@ -38,6 +38,8 @@ def check_command(args: argparse.Namespace, settings: Settings, here: Path, out:
         item = Collected(audit_of(args, settings, here), "")
         with Interrupts() as interrupts, executor_for(settings) as executor:
             options = {**settings.overrides(), "alpha": settings.alpha, "executor": executor}
+            if options.get("seconds") is not None and options.get("timeout") is None:
+                err.line(f"{CANNOT_END}.")
             outcome = attempt(item, options, settings.root, interrupts)
     entry = outcome.entry
     document = Document(
