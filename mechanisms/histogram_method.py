@@ -48,7 +48,7 @@ class HistogramMethod:
     steps : int, optional
         Number of bins. Without it ``ceil(1.5 n / log n)``, which needs a public n: substitution only.
     quantiles : tuple
-        Which quantiles, in (0, 1); the nine deciles unless told otherwise.
+        Which quantiles, in (0, 1); the nine deciles if left out.
     edge : {"right", "middle", "left"}
         Which point of the bin found is the output. The corrected accuracy theorem allows each one bin width (R10).
     relation : Relation
@@ -125,5 +125,5 @@ class HistogramMethod:
         return self.design.law(self._rows(data))
 
     def _rows(self, data: Any) -> Floats:
-        # Where rows come and go, refusing an empty table would itself tell that it is empty.
+        # Where rows come and go, refusing an empty table would itself reveal that it is empty.
         return array_within("data", data, self.low, self.high, empty=self.relation is Relation.ADD_REMOVE)

@@ -20,7 +20,7 @@ from dpaudit import GaussianDP, Relation, Verdict
 from dpaudit.adapters import flower
 from dpaudit.errors import InvalidArgument, MissingDependency
 from mechanisms.federated import clip_updates
-from mechanisms.federated_accounting import exact_mu, update_noise_multiplier
+from mechanisms.federated.accounting import exact_mu, update_noise_multiplier
 
 INSTALLED = importlib.util.find_spec("flwr") is not None
 TURNED = np.array([[3.0], [3.0]]), np.array([[-3.0], [3.0]])
