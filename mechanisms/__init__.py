@@ -1,6 +1,6 @@
 """Reference mechanisms: vectorised samplers, with their exact laws where known. A mechanism is a module or package of its name.
 
-- Noise on an answer: ``laplace``, ``geometric``, ``gaussian``, ``bounded_noise``; safe in floating point: ``snapping``, ``dyadic``.
+- Noise on an answer: ``laplace``, ``geometric``, ``gaussian``, ``bounded_noise``; for doubles: ``snapping``, ``dyadic``.
 - One of several: ``exponential``, ``noisy_max``, ``above_threshold``, ``sparse_vector``.
 - Quantiles: ``median``, ``histogram_method``, ``inverse_sensitivity``, ``exponential_quantiles``.
 - Tables: ``noisy_histogram``, ``synthesis``. Local: ``randomised_response``, ``rappor``. Secrets: ``pufferfish``.

@@ -23,12 +23,12 @@ from dpaudit import exact
 from dpaudit._util.validation import array_within, check_choice
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.exact.mechanism_laws.histogram import AS_PRINTED, DECILES, Edge, HistogramDesign, PrintedBugs
+from dpaudit.exact.mechanism_laws.histogram import AS_PRINTED, DECILE_LEVELS, Edge, HistogramDesign, PrintedBugs
 
 from ._common import Floats, check_draw
 from .above_threshold import first_above
 
-__all__ = ["AS_IN_SLIDES", "AS_PRINTED", "DECILES", "HistogramMethod", "PrintedBugs"]
+__all__ = ["AS_IN_SLIDES", "AS_PRINTED", "DECILE_LEVELS", "HistogramMethod", "PrintedBugs"]
 
 NO_BUGS = PrintedBugs()
 AS_IN_SLIDES = replace(AS_PRINTED, fractional_steps=True)
@@ -70,7 +70,7 @@ class HistogramMethod:
     low: float
     high: float
     steps: int | None = None
-    quantiles: tuple[Fraction | float, ...] = DECILES
+    quantiles: tuple[Fraction | float, ...] = DECILE_LEVELS
     edge: Edge = "right"
     relation: Relation = Relation.SUBSTITUTE
     monotone_noise: bool = False

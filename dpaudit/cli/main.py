@@ -21,7 +21,7 @@ EXIT_CODES = (
     "exit codes: 0 nothing found and every expectation met; 1 violation, regression or unmet expectation; "
     "2 usage, configuration, unreadable baseline, or an audit that could not be run; 3 inconclusive; 130 interrupted"
 )
-TARGET = "folder, file.py, file.py:name, pkg.mod or pkg.mod:name"
+TARGET_HELP = "folder, file.py, file.py:name, pkg.mod or pkg.mod:name"
 ROOMS = {
     "accuracy": "accuracy theorems: list, show, verify, compare",
     "anonymity": "k-anonymity, l-diversity, t-closeness of a table",
@@ -71,7 +71,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     run = known["run"] = commands.add_parser(
         "run", help="run audits from files, folders or modules", description="Run audits.", epilog=EXIT_CODES
     )
-    run.add_argument("targets", nargs="*", metavar="TARGET", help=f"{TARGET} (default: as configured, or audits/)")
+    run.add_argument("targets", nargs="*", metavar="TARGET", help=f"{TARGET_HELP} (default: as configured, or audits/)")
     _options(run)
     _reports(run)
     run.add_argument("--select", action="append", metavar="NAME", help="only audits whose name contains this")
@@ -153,7 +153,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     )
 
     listing = known["list"] = commands.add_parser("list", help="list audits without running them")
-    listing.add_argument("targets", nargs="*", metavar="TARGET", help=TARGET)
+    listing.add_argument("targets", nargs="*", metavar="TARGET", help=TARGET_HELP)
     listing.add_argument("--json", action="store_true", help="as JSON")
 
     report = known["report"] = commands.add_parser("report", help="turn saved results into reports")

@@ -269,7 +269,7 @@ class ProgressHandler:
 def _kind() -> Any:
     """The bar; where time is a budget too, what is left of it bounds what the samples would still take."""
 
-    class Line(_tqdm()):  # type: ignore[misc]  # it has no types
+    class ProgressLine(_tqdm()):  # type: ignore[misc]  # it has no types
         deadline: float | None = None
 
         @property
@@ -281,7 +281,7 @@ def _kind() -> Any:
                 left = min(left, max(self.deadline - time.monotonic(), 0.0))
             return {**values, "left": self.format_interval(left) if math.isfinite(left) else "?"}
 
-    return Line
+    return ProgressLine
 
 
 def _line(name: str, samples: int, deadline: float | None) -> Any:

@@ -32,14 +32,14 @@ from dpaudit.utility.result import AccuracyResult
 ENTRIES = pytest.StashKey[list[Entry]]()
 COUNT = pytest.StashKey[int]()  # audits of the test so far
 ACCEPTED = pytest.StashKey[list[Result]]()  # violations that pytest.raises expected
-LEFT = pytest.StashKey[bool]()  # the test has ended
+TEST_ENDED = pytest.StashKey[bool]()  # the test has ended
 REGRESSIONS = pytest.StashKey[list[str]]()
 SWALLOWED = (
     "A violation was found, but its exception did not reach pytest: it was raised in a thread, or caught. If it is expected, say "
     "so with pytest.raises(dpaudit.PrivacyViolation), or with expect= of the fixture dpaudit_audit."
 )
 EXACT = 1.0 + 1e-9  # shares of alpha add up to alpha, but for rounding
-WHOLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)  # every test that was collected has run
+WHOLE_SESSION = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)  # every test that was collected has run
 URGENCY = {Verdict.VIOLATION: 0, Verdict.INCONCLUSIVE: 1, Verdict.NO_VIOLATION_FOUND: 2}
 
 
@@ -178,7 +178,7 @@ class Session:
             entry = Entry(result=result, expect=expect, path=path, line=_line(item))
         else:
             entry = entry_of(collected, result, self.settings.root)
-        if item.stash.get(LEFT, False):
+        if item.stash.get(TEST_ENDED, False):
             self.late.append(entry)
             return
         item.stash.setdefault(ENTRIES, []).append(entry)
@@ -265,7 +265,7 @@ class Session:
 
     def leave(self, item: pytest.Item) -> None:
         """Note that a test has ended; its threads may go on."""
-        item.stash[LEFT] = True
+        item.stash[TEST_ENDED] = True
 
     def gather_late(self, plain: Iterable[Mapping[str, Any]]) -> None:
         """Take over what threads of another process found."""
@@ -311,11 +311,11 @@ class Session:
 
     def finish(self, session: pytest.Session) -> None:
         """Add up, look for audits that vanished, write the reports."""
-        whole = session.exitstatus in WHOLE
+        whole = session.exitstatus in WHOLE_SESSION
         failures = [f"{SWALLOWED} {line(entry)}" for entry in self.late if not entry.met]
         self.entries += self.late
         self.spent += sum(entry.result.alpha for entry in self.late)
-        if session.exitstatus not in (*WHOLE, pytest.ExitCode.INTERRUPTED, pytest.ExitCode.NO_TESTS_COLLECTED):
+        if session.exitstatus not in (*WHOLE_SESSION, pytest.ExitCode.INTERRUPTED, pytest.ExitCode.NO_TESTS_COLLECTED):
             self.failures.append(Failure(name="pytest", reason=f"The run ended with exit status {session.exitstatus}."))
         document = self.document(interrupted=session.exitstatus == pytest.ExitCode.INTERRUPTED)
         if self.spent > self.settings.alpha * EXACT:

@@ -15,7 +15,7 @@ from dpaudit.report.escape import clean_accuracy, clean_entry, clean_failure
 from dpaudit.result.text import headline, render
 from dpaudit.utility.result import headline as accuracy_headline
 
-COLOURS = {Verdict.VIOLATION: "31", Verdict.NO_VIOLATION_FOUND: "32", Verdict.INCONCLUSIVE: "33"}
+VERDICT_COLOURS = {Verdict.VIOLATION: "31", Verdict.NO_VIOLATION_FOUND: "32", Verdict.INCONCLUSIVE: "33"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Style:
 
     def of(self, verdict: Verdict) -> dict[str, str]:
         """How a console shows the verdict."""
-        return {"highlight": str(verdict), "colour": COLOURS[verdict]} if self.colour else {}
+        return {"highlight": str(verdict), "colour": VERDICT_COLOURS[verdict]} if self.colour else {}
 
 
 def show_line(console: Console, entry: Entry | AccuracyEntry, style: Style, *, after: str = "") -> None:

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 Interval = tuple[float, float]
 _ORDERS = (1.01, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
-MEANING = (
+EXACT_MEANING = (
     "Exact, without samples: over the reals (not the rounding of floats), for the pairs tried, and for random draws as "
     "their libraries document them."
 )
@@ -87,7 +87,7 @@ class CodeVerification:
     @property
     def meaning(self) -> str:
         """What the verdict says, and what it does not."""
-        return MEANING
+        return EXACT_MEANING
 
     def __str__(self) -> str:
         head = {
@@ -107,7 +107,7 @@ class CodeVerification:
         if self.missed:
             lines.append("  Lines that no pair reached: " + _lines(self.missed))
         lines.append(f"  {self.pairs} pairs tried in both orders in {self.seconds:.2f} s, seed={self.seed}")
-        lines.append(f"  {MEANING}")
+        lines.append(f"  {EXACT_MEANING}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -240,7 +240,7 @@ def verify_code(
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
+class ClaimedQuantity:
     """What a claim bounds: an interval of it from two extracted laws; above ``limit`` it is a violation."""
 
     quantity: str
@@ -269,33 +269,35 @@ class Measure:
         return low - self.limit
 
 
-def measure_of(claim: Claim, tolerance: float) -> Measure:
+def measure_of(claim: Claim, tolerance: float) -> ClaimedQuantity:
     """The quantity that a claim bounds."""
     slack = 1.0 + tolerance
     match claim:
         case PureDP(epsilon=allowed):
-            return Measure("epsilon", allowed, allowed * slack, comparison.epsilon)
+            return ClaimedQuantity("epsilon", allowed, allowed * slack, comparison.epsilon)
         case MetricDP(epsilon=allowed):
-            return Measure("epsilon per distance", allowed, allowed * slack, comparison.epsilon, distance=claim.between)
+            return ClaimedQuantity(
+                "epsilon per distance", allowed, allowed * slack, comparison.epsilon, distance=claim.between
+            )
         case BoundedRange(epsilon=allowed):
-            return Measure("range of the log-ratio", allowed, allowed * slack, comparison.log_ratio_range)
+            return ClaimedQuantity("range of the log-ratio", allowed, allowed * slack, comparison.log_ratio_range)
         case ApproxDP(epsilon=level):
             allowed = claim.delta_claimed
-            return Measure(
+            return ClaimedQuantity(
                 f"delta at epsilon={level:g}",
                 allowed,
                 allowed * slack + ROUNDING_FLOOR,
                 lambda P, Q: comparison.delta(P, Q, level),
             )
         case RenyiDP(order=order, epsilon=allowed):
-            return Measure(
+            return ClaimedQuantity(
                 f"Renyi divergence of order {order:g}",
                 allowed,
                 allowed * slack,
                 lambda P, Q: _renyi(P, Q, [order], [1.0]),
             )
         case ZeroConcentratedDP(rho=allowed):
-            return Measure(
+            return ClaimedQuantity(
                 "largest Renyi divergence over its order",
                 allowed,
                 allowed * slack,
@@ -308,7 +310,7 @@ def measure_of(claim: Claim, tolerance: float) -> Measure:
         ends = np.array([comparison.delta(P, Q, float(level)) for level in grid]) - bound[:, None]
         return float(ends[:, 0].max()), float(ends[:, 1].max())
 
-    return Measure("delta above the claimed profile", 0.0, 0.0, above)
+    return ClaimedQuantity("delta above the claimed profile", 0.0, 0.0, above)
 
 
 def _renyi(P: Extraction, Q: Extraction, orders: list[float], divisors: list[float]) -> Interval:
@@ -331,7 +333,7 @@ class GivenUp(BaseException):
 class _Search:
     """Extract and compare pair by pair, and remember what was found."""
 
-    def __init__(self, mechanism: Any, measure: Measure, limits: Limits) -> None:
+    def __init__(self, mechanism: Any, measure: ClaimedQuantity, limits: Limits) -> None:
         self.release, self.function = release_of(mechanism)
         self.reach = Reach.of(self.function)
         self.measure = measure

@@ -28,7 +28,7 @@ from dpaudit.exact.quadrature import log_integral, log_integrals, resolved
 from dpaudit.symbolic.values import forms
 from dpaudit.symbolic.values.paths import Constraint, Stop, Trace
 from dpaudit.symbolic.values.regions import FULL, Region
-from dpaudit.symbolic.values.sources import ROUNDING, Source
+from dpaudit.symbolic.values.sources import LAW_ROUNDING, Source
 
 INTEGRAL_ERROR = 1e-11
 """Relative error allowed for one integral over closed forms; measured errors are below 1e-12."""
@@ -146,7 +146,7 @@ class Node:
     def error(self) -> float:
         """Relative error of its total."""
         if not self.messages:
-            return ROUNDING
+            return LAW_ROUNDING
         deep = any(message.child.messages for message in self.messages)
         return TABLE_ERROR if deep else INTEGRAL_ERROR
 

@@ -56,7 +56,7 @@ class Stop(BaseException):
         self.place = place
 
 
-class Cut(BaseException):
+class PathCut(BaseException):
     """The path has more choices than are followed; its mass goes to what is not known."""
 
 
@@ -218,7 +218,7 @@ class Trace:
         place = len(self.made)
         if place >= MOST_DECISIONS:
             self.cut = True
-            raise Cut
+            raise PathCut
         if place < len(self.choices):
             if self.signatures[place] != signature:
                 raise stop(
