@@ -46,7 +46,7 @@ NAMED = ("noise_multiplier", "sampling_rate", "steps", "delta")
 
 
 class Flaw(enum.Enum):
-    """What is wrong with a report."""
+    """The kind of mistake in a reported epsilon."""
 
     UNDERSTATES = "understates"
     NEGATIVE = "negative"
@@ -332,7 +332,7 @@ def _number(value: Any) -> float:
 
 
 def _ratio(finding: WrongReport) -> float:
-    """How many times the truth is what was reported."""
+    """Return the true epsilon as a multiple of the reported one."""
     low = finding.truth.low if finding.truth is not None else 0.0
     return math.inf if finding.reported <= 0.0 else low / finding.reported
 

@@ -43,7 +43,7 @@ MOST_LOSSES = 2**19
 LOST_TO_ROUNDING = (1e-12, 4e-14)
 """Added to delta in the lower bound: once, and per step."""
 COARSE_PRECISION, FINE_PRECISION = 0.3, 0.03
-"""What the lower bound may lose in epsilon, at first and where that does not decide."""
+"""Largest loss of the lower bound in epsilon: of the first computation, and of the second if the first does not decide."""
 
 
 @dataclass(frozen=True, slots=True)

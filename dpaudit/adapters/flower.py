@@ -31,7 +31,7 @@ CLIENT_RELATIONS = (Relation.ZERO_OUT, Relation.SUBSTITUTE)
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a strategy reads of a message; Flower's own can only be made inside a run."""
+    """The part of a message that a strategy reads; Flower's own can only be made inside a run."""
 
     content: Any
 

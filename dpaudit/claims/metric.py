@@ -129,6 +129,15 @@ class MetricDP(Profile):
 def distance_between(claim: Claim, data: Any, neighbour: Any) -> float:
     """Return by how much the epsilons of a claim are multiplied on one pair: 1 for every claim but :class:`MetricDP`.
 
+    Parameters
+    ----------
+    claim : Claim
+        The claim.
+    data, neighbour : object
+        The pair.
+
+    Examples
+    --------
     >>> distance_between(MetricDP(1.0, "manhattan"), [1, 2], [3, 1]), distance_between(PureDP(1.0), 0, 5)
     (3.0, 1.0)
     """

@@ -45,7 +45,7 @@ DEEPEST = 8
 
 @dataclass
 class Journal:
-    """What is written while a run goes on, and what an earlier one left."""
+    """The file that a run writes as it goes on, and the records that an earlier run left."""
 
     path: Path | None  # None: there is nowhere to write
     earlier: Mapping[str, Any] = field(default_factory=dict)  # entries as plain data, by key

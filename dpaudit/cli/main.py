@@ -356,7 +356,7 @@ def _console(given: IO[str] | Console | None, default: IO[str] | None) -> Consol
 
 
 def _parsed(words: list[str], parser: Parser, commands: dict[str, Parser]) -> tuple[Any, argparse.Namespace]:
-    """What is to be run, and its arguments."""
+    """Return the function to run, and its arguments."""
     if any("\0" in word for word in words):
         parser.error("arguments cannot hold NUL characters.")
     if words[0] in ROOMS:

@@ -80,7 +80,7 @@ def dpaudit_audit(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 
 class Hooks:
-    """What the plugin does while a session runs."""
+    """The hooks of the plugin that run during a session."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -214,7 +214,7 @@ class Hooks:
 
 
 def _has_table(folder: Path) -> bool:
-    """Whether the nearest pyproject.toml has a table [tool.dpaudit]; damage is reported by whoever reads it in earnest."""
+    """Return True if the nearest pyproject.toml has a table [tool.dpaudit]. A damaged file is reported when it is read."""
     for parent in (folder, *folder.parents):
         path = parent / "pyproject.toml"
         if path.is_file():

@@ -73,7 +73,7 @@ class Session:
         return self.settings.alpha_each * (1.0 if self.stored is None else baseline.VERDICT_SHARE)
 
     def headline(self) -> str:
-        """What the header says."""
+        """The line of pytest's header."""
         settings = self.settings
         parts = [f"alpha {settings.alpha:g} for the run, {self.alpha_each:.3g} an audit"]
         if settings.profile:
@@ -85,7 +85,7 @@ class Session:
     # Collection
 
     def widen_collection(self) -> None:
-        """Where pytest was told no path, it looks at the audit files too."""
+        """Collect the audit files too if pytest was given no path."""
         if self.config.args_source is pytest.Config.ArgsSource.ARGS:
             return
         here = self.config.invocation_params.dir
@@ -159,7 +159,7 @@ class Session:
         return found
 
     def allows_inconclusive(self, item: pytest.Item) -> bool:
-        """Whether too little power is no failure here."""
+        """Return True if an undecided audit is no failure here."""
         marker = item.get_closest_marker("dpaudit")
         if marker is not None and "allow_inconclusive" in marker.kwargs:
             return bool(marker.kwargs["allow_inconclusive"])
@@ -211,7 +211,7 @@ class Session:
         return [str(regression) for regression in found]
 
     def auditor(self, item: pytest.Item) -> Callable[..., Result]:
-        """What the fixture ``dpaudit_audit`` is."""
+        """The value of the fixture ``dpaudit_audit``."""
 
         def run(
             mechanism: Any,
@@ -365,7 +365,7 @@ class Session:
             self.notes.append(f"Note: {error}")
 
     def _is_whole_suite(self) -> bool:
-        """Whether every audit should have run: nothing was picked out by hand."""
+        """True if every audit should have run: nothing was picked out by hand."""
         option = self.config.option
         picked = any(getattr(option, name, None) for name in ("keyword", "markexpr", "deselect", "lf", "stepwise"))
         return self.config.args_source is not pytest.Config.ArgsSource.ARGS and not picked
@@ -438,7 +438,7 @@ class AuditItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the audit is defined."""
+        """Return the file and line at which the audit is defined."""
         return self.path, self.collected.line - 1, f"audit {self.name}"
 
 

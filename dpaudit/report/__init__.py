@@ -41,7 +41,14 @@ def write_reports(
 ) -> Iterator[Path]:
     """Write each report that a path is given for, whole or not at all, and yield the paths.
 
-    The HTML report also shows what became of audits since ``earlier`` runs.
+    Parameters
+    ----------
+    document : Document
+        The run.
+    paths : mapping
+        A path, or None, for each of ``KINDS``.
+    earlier : sequence of Document
+        Earlier runs, from which the HTML report draws trends.
     """
     from dpaudit._util.files import write_whole
 

@@ -39,7 +39,7 @@ class Channel(enum.Enum):
 
 
 class StoppedBy(enum.Enum):
-    """Why an audit ended."""
+    """The reason why an audit ended."""
 
     VIOLATION = "violation"
     SAMPLES = "samples"
@@ -150,7 +150,7 @@ class Result:
         return f"<Result {one_line}>"
 
     def __bool__(self) -> bool:
-        # `assert dpaudit.audit(...)` would otherwise pass whatever was found.
+        # `assert dpaudit.audit(...)` would otherwise pass on a violation too.
         raise TypeError(
             "The truth value of a Result is ambiguous. Compare result.verdict with a dpaudit.Verdict, or use "
             "dpaudit.assert_private(...) in a test."

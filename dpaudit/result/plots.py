@@ -77,7 +77,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What a picture shows, and the function that draws it on axes."""
+    """A picture: its description, and the function that draws it on axes."""
 
     title: str
     caption: str
@@ -105,7 +105,7 @@ def picture(result: Result, kind: str, *, prefix: str = "") -> Picture | None:
         return None if drawing is None else drawing.picture(prefix)
     except MissingDependency:
         raise
-    except Exception:  # whatever numpy and matplotlib raise on numbers that nobody measured
+    except Exception:  # numpy and matplotlib may raise anything on numbers that no audit gives
         return None
 
 
@@ -403,7 +403,7 @@ def delta_lower(epsilon: Floats, on_data: Frequency, on_neighbour: Frequency) ->
 
 
 def _widest(result: Result) -> float:
-    """How far the epsilon axis goes: past the claim, and past the bound where that is not out of sight."""
+    """Return the end of the epsilon axis: past the claim, and past the bound unless that is much larger."""
     claimed = claimed_epsilon(result.claim)
     if claimed is None:
         claimed = 1.0

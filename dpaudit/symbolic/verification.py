@@ -81,12 +81,12 @@ class CodeVerification:
 
     @property
     def verified(self) -> bool:
-        """Whether the claim is kept, exactly, on every pair that was tried."""
+        """True if the claim is kept, exactly, on every pair that was tried."""
         return self.verdict is Verdict.NO_VIOLATION_FOUND
 
     @property
     def meaning(self) -> str:
-        """What the verdict says, and what it does not."""
+        """The scope of the verdict, in a sentence."""
         return EXACT_MEANING
 
     def __str__(self) -> str:
@@ -241,7 +241,7 @@ def verify_code(
 
 @dataclass(frozen=True, slots=True)
 class ClaimedQuantity:
-    """What a claim bounds: an interval of it from two extracted laws; above ``limit`` it is a violation."""
+    """The quantity that a claim bounds: an interval of it from two extracted laws; above ``limit`` it is a violation."""
 
     quantity: str
     allowed: float
@@ -396,7 +396,7 @@ class _Search:
     def result(
         self, mechanism: Any, claim: Claim, witness: Pair | None, seconds: float, seed: int, tolerance: float
     ) -> CodeVerification:
-        """What all pairs together say."""
+        """Return the verification that all pairs together give."""
         found = list(self.intervals.values())
         undecided = [item for item in found if item[1][0] <= self.measure.limit < item[1][1]]
         broken = [item for item in found if item[1][0] > self.measure.limit]

@@ -139,8 +139,14 @@ def assert_accurate(
     """Check, and raise an error if the claim is refuted or nothing could be decided; otherwise return the result.
 
     The errors are :class:`~dpaudit.errors.AccuracyViolation`, with the data set, and :class:`~dpaudit.errors.Inconclusive`.
-
     Inside pytest it has a share of the run's alpha unless it names its own.
+
+    Parameters
+    ----------
+    mechanism, truth, claim, data, name, **options
+        As for :func:`check_accuracy`.
+    allow_inconclusive : bool
+        Return an undecided result instead of raising.
     """
     around = current()
     if around is not None:

@@ -16,7 +16,7 @@ from dpaudit.utility.error_claim import ERROR_CLAIMS, ErrorClaim, error_claim_to
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccuracyResult:
-    """What a check of an accuracy claim found.
+    """The result of a check of an accuracy claim.
 
     Attributes
     ----------

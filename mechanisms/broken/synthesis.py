@@ -93,7 +93,7 @@ class ScaleDividedByRows(_Wrong):
 
     @property
     def wrong(self) -> MarginalSynthesis:
-        """What runs: a right synthesis of n times the epsilon."""
+        """The mechanism that runs: a right synthesis of n times the epsilon."""
         return replace(self.right, epsilon=self.right.rows * self.right.epsilon)
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Whole:

@@ -113,7 +113,7 @@ def test_measures_become_claims(measure, privacy, options, expected):
         (Measurement(output_measure="SmoothedMaxDivergence"), Relation.ADD_REMOVE, "delta=None must be given"),
         (Measurement(output_measure="RenyiDivergence"), Relation.ADD_REMOVE, "order=None must be given"),
         (Measurement(output_measure="UserDivergence(x)"), Relation.ADD_REMOVE, "has no claim here"),
-        (Measurement(privacy=lambda d: 0.0), Relation.ADD_REMOVE, "cannot be told apart"),
+        (Measurement(privacy=lambda d: 0.0), Relation.ADD_REMOVE, "cannot be distinguished"),
         (
             Measurement(input_domain="VectorDomain(AtomDomain(T=f64), size=10)"),
             Relation.ADD_REMOVE,

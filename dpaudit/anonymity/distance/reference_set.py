@@ -128,8 +128,8 @@ def _allocate(term: Term, p: Floats, low: Counts, high: Counts, size: int) -> Co
     counts = np.clip(np.floor(p * size).astype(np.int64), low, high)
     short = size - int(counts.sum())
     for index in np.argsort(counts - p * size) if short > 0 else np.argsort(p * size - counts):
-        room = int(high[index] - counts[index] if short > 0 else low[index] - counts[index])
-        moved = min(short, room) if short > 0 else max(short, room)
+        slack = int(high[index] - counts[index] if short > 0 else low[index] - counts[index])
+        moved = min(short, slack) if short > 0 else max(short, slack)
         counts[index] += moved
         short -= moved
         if not short:

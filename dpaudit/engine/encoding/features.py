@@ -28,7 +28,7 @@ Found: TypeAlias = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class FeatureLimits:
-    """How much of one output is read."""
+    """Limits of what is read of one output."""
 
     deepest: int = 4
     """Levels of nesting that are read."""

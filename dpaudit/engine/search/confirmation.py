@@ -95,7 +95,7 @@ class Confirmation:
 
     @property
     def log_threshold_surplus(self) -> float:
-        """What the log-capital needs beyond log(1 / alpha), because a part of the capital is not bet."""
+        """Log-capital needed beyond log(1 / alpha), because a part of the capital is not bet."""
         return -math.log1p(-CONFIRMATION_RESERVE)
 
     def next_size(self) -> int:

@@ -35,7 +35,7 @@ class Budget:
 
 
 class Capital(Protocol):
-    """What bets: it chooses the pair of each round, and keeps the wealth."""
+    """The bettor: it chooses the pair of each round, and keeps the wealth."""
 
     def next_candidate(self, spent: float) -> tuple[Candidate, bool]:
         """Return the pair to sample next and whether it is in the lead, after ``spent`` of the budget."""

@@ -1,7 +1,7 @@
 """Shrink the pair that refuted the claim to the smallest one that still does, and find an event that a person can check.
 
 Shrinking never changes the verdict. Hypothesis walks towards smaller pairs; its predicate, a short audit of one pair, is
-memoised by the pair, so that it is deterministic whatever the mechanism does. The pair it ends at is confirmed outside
+memoised by the pair, so that it is deterministic even if the mechanism is not. The pair it ends at is confirmed outside
 Hypothesis on fresh outputs, the j-th attempt at ``alpha / (j (j + 1))``; if that fails, the original pair is tried, and
 reported as unconfirmed if that fails too.
 

@@ -118,7 +118,7 @@ class PiecewiseConstant:
     def __init__(self, edges: ArrayLike, log_weights: ArrayLike) -> None:
         borders = _sorted_edges(edges)
         if not np.isfinite(borders).all():
-            raise InvalidArgument(f"edges={shorten(edges)} must be finite; a constant density ends somewhere.")
+            raise InvalidArgument(f"edges={shorten(edges)} must be finite: a constant density has two ends.")
         weights = _log_weights(log_weights, borders.size - 1)
         with np.errstate(divide="ignore"):
             log_normaliser = float(np.logaddexp.reduce(weights + np.log(np.diff(borders))))
@@ -175,7 +175,13 @@ class PiecewiseExponential:
 
     @classmethod
     def normalised(cls, edges: ArrayLike, intercepts: ArrayLike, slopes: ArrayLike) -> PiecewiseExponential:
-        """The law proportional to that log-density."""
+        """Return the law whose log-density is the given one up to a constant.
+
+        Parameters
+        ----------
+        edges, intercepts, slopes : array_like
+            As for :class:`PiecewiseExponential`, but of any positive finite mass.
+        """
         law = cls.__new__(cls)
         for name, values in (("edges", edges), ("intercepts", intercepts), ("slopes", slopes)):
             object.__setattr__(law, name, tuple(np.asarray(values, dtype=np.float64).tolist()))

@@ -44,7 +44,7 @@ _PROJECTION = _LEGENDRE.T * _WEIGHTS * (np.arange(24)[:, None] + 0.5)
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """What a path says about its draws: independent ones with a region each, and trees of dependent ones."""
+    """The law of the draws on a path: independent ones with a region each, and trees of dependent ones."""
 
     trace: Trace
     regions: dict[int, Region]

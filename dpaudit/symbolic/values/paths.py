@@ -167,7 +167,7 @@ class Trace:
         return math.fsum(self.log_masses.values())
 
     def region(self, drawn: Draw) -> Region:
-        """Where a draw may lie."""
+        """Return the region in which a draw may lie."""
         self.check(drawn)
         return self.regions[drawn.index]
 

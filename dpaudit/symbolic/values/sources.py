@@ -45,7 +45,7 @@ class Source:
 
     @property
     def integer(self) -> bool:
-        """Whether all values are whole numbers."""
+        """True if all values are whole numbers."""
         return self.form.continuous is None
 
     def mass(self, region: Region) -> float:

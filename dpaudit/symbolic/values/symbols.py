@@ -218,7 +218,7 @@ class Steps(Symbol):
 
     @property
     def integer(self) -> bool:  # type: ignore[override]
-        """Whether all values are whole numbers."""
+        """True if all values are whole numbers."""
         return all(isinstance(value, int | np.integer) for _, value in self.cells)
 
     def draws(self) -> tuple[Draw, ...]:
