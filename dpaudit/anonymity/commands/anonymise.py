@@ -108,7 +108,7 @@ def _release(args: argparse.Namespace) -> tuple[str, str]:
 
 
 def _anonymised(args: argparse.Namespace, table: Any, hierarchies: Any) -> Anonymised:
-    from dpaudit.anonymity.full_domain import full_domain
+    from dpaudit.anonymity.level_search import full_domain
     from dpaudit.anonymity.partitioning import mondrian
 
     if args.method == "full-domain":
