@@ -18,6 +18,7 @@ import pytest
 
 from dpaudit import __version__
 from dpaudit.errors import DPAuditError, Inconclusive, PrivacyViolation
+from dpaudit.report import FORMATS
 
 if TYPE_CHECKING:
     from dpaudit.pytest_plugin.session import Session
@@ -26,7 +27,7 @@ MARKER = (
     "dpaudit(**options): options of the audits in this test, such as samples=20_000, seed=1 or allow_inconclusive=True; "
     "audits that were collected from audit files have this marker too"
 )
-REPORTS = {".json": "json", ".html": "html", ".xml": "junit", ".sarif": "sarif", ".md": "markdown"}
+REPORTS = {".json": "json", **{suffix: kind for kind, (_, suffix) in FORMATS.items()}}
 PACKAGE = str(Path(__file__).resolve().parents[1])
 HOOKS = pytest.StashKey["Hooks"]()
 

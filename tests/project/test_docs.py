@@ -219,10 +219,10 @@ def test_commands_are_ones_that_exist(page: Path) -> None:
     parser, known = cli.build_parser()
     for command in commands(page):
         words = shlex.split(command)[1:]
-        if words[0] in cli.ROOMS:
-            room = importlib.import_module(cli.room_module(words[0]))
+        if words[0] in cli.PACKAGE_COMMANDS:
+            command = importlib.import_module(cli.command_module(words[0]))
             parser = cli.Parser(prog=f"dpaudit {words[0]}")
-            room.add_arguments(parser)
+            command.add_arguments(parser)
             if len(words) > 1:
                 parser.parse_args(words[1:])
             continue
