@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dpaudit._util.notebook import card
-from dpaudit._util.validation import check_choice, check_count, check_open_unit, check_positive, shorten
+from dpaudit._util.validation import check_choice, check_positive, shorten
 from dpaudit._util.values import fingerprint, source
 from dpaudit.claims import (
     ApproxDP,
@@ -27,7 +27,7 @@ from dpaudit.claims import (
 from dpaudit.errors import CannotFollow, LawError
 from dpaudit.exact.divergences import divergence
 from dpaudit.exact.law import HasLaw
-from dpaudit.exact.verification import ROUNDING_FLOOR, Verification, _profile_grid
+from dpaudit.exact.verification import ORDERS, ROUNDING_FLOOR, Verification, neighbours_to_search, profile_grid
 from dpaudit.exact.verification import verify as verify_declared
 from dpaudit.symbolic import comparison
 from dpaudit.symbolic.law import ExtractedLaw
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from dpaudit.result.model import Result
 
 Interval = tuple[float, float]
-_ORDERS = (1.01, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 EXACT_MEANING = (
     "Exact, without samples: over the reals (not the rounding of floats), for the pairs tried, and for random draws as "
@@ -213,14 +212,9 @@ def verify_code(
 ) -> CodeVerification:
     """Verify by the law of the code, also for a mechanism that declares one; arguments as for :func:`dpaudit.verify`."""
     from dpaudit._util.hypothesis_bridge import maximise, until
-    from dpaudit.neighbours import as_neighbours, check_relation
 
-    check_count(examples=examples)
-    check_count(minimum=0, seed=seed)
-    check_open_unit(tolerance=tolerance)
     check_positive(seconds=seconds)
-    known_neighbours = as_neighbours(neighbours)
-    check_relation(claim, known_neighbours)
+    known_neighbours = neighbours_to_search(claim, neighbours, examples=examples, seed=seed, tolerance=tolerance)
     started = time.monotonic()
     search = _Search(mechanism_of(mechanism), measure_of(claim, tolerance), limits or Limits())
     with until(started + seconds):
@@ -301,9 +295,9 @@ def measure_of(claim: Claim, tolerance: float) -> ClaimedQuantity:
                 "largest Renyi divergence over its order",
                 allowed,
                 allowed * slack,
-                lambda P, Q: _renyi(P, Q, list(_ORDERS), list(_ORDERS)),
+                lambda P, Q: _renyi(P, Q, list(ORDERS), list(ORDERS)),
             )
-    grid = _profile_grid(claim)
+    grid = profile_grid(claim)
     bound = np.asarray(claim.delta(grid)) * slack + ROUNDING_FLOOR
 
     def above(P: Extraction, Q: Extraction) -> Interval:
