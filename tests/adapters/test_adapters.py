@@ -49,7 +49,7 @@ def test_a_missing_library_is_named_with_its_extra():
 
 @dataclass
 class Measurement:
-    """What an OpenDP measurement looks like from outside."""
+    """The attributes of an OpenDP measurement that the adapter reads."""
 
     input_metric: str = "SymmetricDistance()"
     output_measure: str = "MaxDivergence"
@@ -210,7 +210,7 @@ class TestOpenDP:
 
 @dataclass
 class Perturb:
-    """What a mechanism of diffprivlib looks like from outside."""
+    """The attributes of a mechanism of diffprivlib that the adapter reads."""
 
     epsilon: float = 1.0
     delta: float = 0.0

@@ -33,7 +33,7 @@ class ArrayRecord(dict):
 
 @pytest.fixture
 def flwr(monkeypatch):
-    """What the adapter needs of ``flwr.app``."""
+    """The part of ``flwr.app`` that the adapter needs."""
     app = ModuleType("flwr.app")
     app.Array, app.ArrayRecord, app.RecordDict, app.MetricRecord = np.asarray, ArrayRecord, dict, dict
     monkeypatch.setitem(sys.modules, "flwr", ModuleType("flwr"))

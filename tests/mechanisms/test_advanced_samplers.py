@@ -26,7 +26,7 @@ WRONG_SCALES = (0.9, 1.1)
 
 
 def rejects(draws, cdf):
-    """Whether the draws leave the DKW band of level FALSE_ALARM around ``cdf``, a continuous distribution function."""
+    """Return True if the draws leave the DKW band of level FALSE_ALARM around ``cdf``, a continuous distribution function."""
     n = len(draws)
     values = cdf(np.sort(draws))
     distance = max((np.arange(1, n + 1) / n - values).max(), (values - np.arange(n) / n).max())

@@ -86,7 +86,7 @@ def blocks(page: Path) -> list[Block]:
 
 @dataclass
 class Reader:
-    """Somebody who types in what a page says."""
+    """Runs the examples of a page in order."""
 
     page: Path
     pytester: pytest.Pytester
@@ -165,7 +165,7 @@ def run(command: str, pytester: pytest.Pytester) -> tuple[int, str]:
 
 @contextlib.contextmanager
 def fresh_modules(folder: Path) -> Iterator[None]:
-    """What is imported from the folder inside is forgotten afterwards, as by a new process."""
+    """Forget modules imported from the folder inside, as a new process would."""
     path = list(sys.path)
     sys.path.insert(0, str(folder))
     try:

@@ -1,4 +1,4 @@
-"""Who may import whom: the one-page picture in CONTRIBUTING.md, held."""
+"""Imports go downwards through the layers that CONTRIBUTING.md lists."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_mechanisms_import_only_the_vocabulary(path: Path) -> None:
 
 
 def test_reference_mechanisms_import_under_the_name_that_is_installed() -> None:
-    # A fresh process outside the repository, as somebody who installed the wheel has it.
+    # A fresh process outside the repository, as in an installation of the wheel.
     program = "from dpaudit.mechanisms import registry; print(registry.find('laplace-half-scale').truth)"
     shown = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd="/")
     assert shown.stdout.strip() == "2.0"

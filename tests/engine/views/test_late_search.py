@@ -1,4 +1,4 @@
-"""What the usual views miss is found later: remainders, decimals, interactions; and nothing is added where nothing leaks."""
+"""Leaks that usual views miss are found later: remainders, decimals, interactions; and nothing is added where nothing leaks."""
 
 from __future__ import annotations
 
