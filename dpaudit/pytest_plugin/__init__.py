@@ -27,7 +27,7 @@ MARKER = (
     "dpaudit(**options): options of the audits in this test, such as samples=20_000, seed=1 or allow_inconclusive=True; "
     "audits that were collected from audit files have this marker too"
 )
-REPORTS = {".json": "json", **{suffix: kind for kind, (_, suffix) in FORMATS.items()}}
+REPORTS = {".json": "json", **{suffix: kind for kind, (_, suffix) in reversed(FORMATS.items())}}
 PACKAGE = str(Path(__file__).resolve().parents[1])
 HOOKS = pytest.StashKey["Hooks"]()
 
