@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -27,7 +26,7 @@ from ..laplace import LaplaceMechanism
 from ..noisy_max import ReportNoisyMax
 from ..rappor import Rappor
 from ..sparse_vector import numerical_svt, svt1, svt2
-from . import Entry, Truth, entry
+from . import Entry, entry
 
 NOMINAL = 0.1
 FASTEST = "signed-exponential"
@@ -267,18 +266,6 @@ def entries() -> list[Entry]:
     return [replace(row, catalogue=number) for number, row in enumerate(rows, start=1)]
 
 
-def _row(
-    name: str,
-    make: Callable[[], Any],
-    where: Callable[[], Neighbours],
-    truth: Truth,
-    source: str,
-    bug: str | None = None,
-    *,
-    claim: PureDP = CLAIM,
-    samples: int = 1_000_000,
-    published: float,
-) -> Entry:
-    return entry(
-        f"catalogue-{name}", make, where, truth, source, bug, claim=claim, samples=samples, published=published
-    )
+def _row(name: str, *described: Any, claim: PureDP = CLAIM, **more: Any) -> Entry:
+    """Return a row of the catalogue, which is described as :func:`entry` describes a mechanism."""
+    return entry(f"catalogue-{name}", *described, claim=claim, **more)
