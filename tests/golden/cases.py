@@ -20,8 +20,8 @@ from dpaudit import per_release as single
 from dpaudit.engine import conclude, single_releases
 from dpaudit.engine.sampling.processes import Workers
 from mechanisms import registry
-from mechanisms.floating_point import zero_and_one
 from mechanisms.laplace import LaplaceMechanism
+from mechanisms.registry.float_bits import zero_and_one
 from tests.golden import audited
 
 ONE_ROW = [([], [1])]
