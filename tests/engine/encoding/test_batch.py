@@ -336,6 +336,10 @@ def test_encoding_does_not_depend_on_the_batch(first: Any, others: list[Any], ti
         assert fingerprint_of(apart, row) == fingerprint_of(together, row)
 
 
+def test_a_batch_may_be_empty() -> None:
+    assert [len(encode(outputs)) for outputs in ([], np.empty(0), np.empty(0, object))] == [0, 0, 0]
+
+
 def test_the_dtype_of_an_array_says_nothing_about_its_entries() -> None:
     """Numpy chooses one dtype for all: an int64 array turns to float64 because of one NaN elsewhere in it."""
     plain, with_nan = encode(np.array([1, 2])), encode(np.array([1, np.nan]))
