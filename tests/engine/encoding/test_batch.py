@@ -206,7 +206,7 @@ ZOO: dict[str, Any] = {
     "complex64": np.complex64(1j),
     "datetime64": np.datetime64("2020-01-01"),
     "datetime64 ns": np.datetime64("2020-01-01T00:00:00.123456789"),
-    "NaT": np.datetime64("NaT"),
+    "NaT": np.datetime64("NaT", "s"),
     "timedelta64": np.timedelta64(3, "s"),
     "datetime": datetime.datetime(2020, 1, 1),
     "decimal": decimal.Decimal("1.5"),
