@@ -167,7 +167,7 @@ TOOLS: dict[str, Tool] = {
         checkout=".",
     ),
     "DP-Auditorium": Tool(dp_auditorium, ("numpy", "etils[array-types]", "typing-extensions"), checkout="."),
-    "sequential MMD": Tool(sequential_mmd, ("numpy", "scipy"), checkout=".", most=2_000),
+    "sequential MMD": Tool(sequential_mmd, ("numpy", "scipy"), checkout=".", most=1_000),
     "jax-privacy": Tool(jax_privacy, ("jax-privacy",)),
 }
 NOT_RUN = {

@@ -24,9 +24,9 @@ def climb(tool: str, mechanism: str, seconds: float) -> dict[str, object]:
     began = time.monotonic()
     budget = 0
     for power in itertools.count(4):
-        budget = int(10 ** (power // 2)) * (3 if power % 2 else 1)
+        tried, budget = budget, 10 ** (power // 2) * (3 if power % 2 else 1)
         if budget > kind.most:
-            return {"outputs": None, "why": f"not with {budget // 3:,}"}
+            return {"outputs": None, "why": f"not with {tried:,}"}
         try:
             drawn = [kind.driver(sample, budget, seed) for seed in SEEDS]
         except CannotRead as error:
