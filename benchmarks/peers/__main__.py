@@ -55,7 +55,9 @@ def main() -> int:
     )
     parser.add_argument("--only", action="append", choices=sorted(TOOLS), metavar="TOOL", help="leave out the others")
     parser.add_argument("--environments", type=Path, default=Path("build/peers"), metavar="DIR")
-    parser.add_argument("--seconds", type=float, default=60.0, help="for one tool and mechanism (default 60)")
+    parser.add_argument(
+        "--seconds", type=float, default=60.0, help="of processor time for one tool and mechanism (default 60)"
+    )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows there")
     options = parser.parse_args()
     checkouts = dict(part.partition("=")[::2] for part in options.checkout)
