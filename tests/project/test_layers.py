@@ -57,6 +57,8 @@ ENGINE_LAYER = {
     "membership": 4,
     "timing": 5,
     "conclude": 5,
+    "pairs": 5,
+    "single_releases": 5,
     "run": 6,
     "audit": 7,
 }

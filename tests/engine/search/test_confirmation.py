@@ -68,13 +68,13 @@ def test_one_release_mechanisms_need_no_confirmation() -> None:
 
 
 def test_too_little_time_to_confirm_is_no_violation(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpaudit.engine import run
+    from dpaudit.engine import single_releases
     from dpaudit.engine.sampling.blocks import OutOfTime
 
     def out_of_time(*arguments: Any, **keywords: Any) -> Any:
         raise OutOfTime
 
-    monkeypatch.setattr(run._SingleReleases, "draw", out_of_time)
+    monkeypatch.setattr(single_releases.SingleReleases, "draw", out_of_time)
     result = audited(half_noise, 0)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.parameter_lower < 1.0
