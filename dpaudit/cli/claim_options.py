@@ -16,7 +16,7 @@ from dpaudit.claims import (
 )
 from dpaudit.errors import InvalidArgument
 
-OPTIONS = {
+CLAIM_OPTIONS = {
     "epsilon": "--epsilon", "mu": "--mu", "rho": "--rho", "renyi": "--renyi", "curve": "--profile",
     "bounded_range": "--bounded-range",
 }  # fmt: skip
@@ -28,14 +28,14 @@ def claim_of(args: argparse.Namespace) -> Claim:
     >>> claim_of(argparse.Namespace(curve="0:0.38,1:0.13"))
     ProfileDP(points=((0.0, 0.38), (1.0, 0.13)))
     """
-    given = {name: value for name in OPTIONS if (value := getattr(args, name, None)) is not None}
+    given = {name: value for name in CLAIM_OPTIONS if (value := getattr(args, name, None)) is not None}
     if len(given) != 1:
-        named = " and ".join(map(OPTIONS.__getitem__, given)) or "no claim"
-        raise InvalidArgument(f"Give exactly one claim: one of {', '.join(OPTIONS.values())}. Given: {named}.")
+        named = " and ".join(map(CLAIM_OPTIONS.__getitem__, given)) or "no claim"
+        raise InvalidArgument(f"Give exactly one claim: one of {', '.join(CLAIM_OPTIONS.values())}. Given: {named}.")
     ((kind, value),) = given.items()
     delta = getattr(args, "delta", 0.0)
     if delta != 0.0 and kind != "epsilon":
-        raise InvalidArgument(f"--delta={delta!r} belongs to --epsilon; leave it out with {OPTIONS[kind]}.")
+        raise InvalidArgument(f"--delta={delta!r} belongs to --epsilon; leave it out with {CLAIM_OPTIONS[kind]}.")
     match kind:
         case "epsilon":
             return PureDP(value) if delta == 0.0 else ApproxDP(value, delta)

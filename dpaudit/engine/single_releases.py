@@ -31,7 +31,7 @@ class NotConfirmed(BatchRaised):
     """Single releases did not confirm what outputs of larger calls have shown."""
 
 
-class Drawing(Protocol):
+class RoundDrawer(Protocol):
     """Draws rounds (see ``run``)."""
 
     sampler: Sampler
@@ -48,7 +48,7 @@ class Drawing(Protocol):
 class SingleReleases:
     """The source of the rounds of a confirmation: one call a release, with seeds of their own."""
 
-    drawing: Drawing
+    drawer: RoundDrawer
     confirmation: Confirmation
     budget: Budget  # of the confirmation, which has limits of its own
 
@@ -82,13 +82,13 @@ class SingleReleases:
 
     def draw(self, candidate: Candidate, size: int) -> TaskResult:
         """Draw a round."""
-        single = replace(self.drawing.sampler, one_by_one=True)
+        single = replace(self.drawer.sampler, one_by_one=True)
         number, keep = SeedKey.SINGLE + candidate.number, 0 if candidate.timeline.full else size
-        return self.drawing.draw_round(candidate, size, single, number, fewest_kept=keep)
+        return self.drawer.draw_round(candidate, size, single, number, fewest_kept=keep)
 
     def check(self, candidate: Candidate, drawn: BlockPair) -> None:
         """Keep the releases in their order, for the test of dependence."""
-        candidate.timeline.add(self.drawing.sizes, drawn.size, drawn.learn)
+        candidate.timeline.add(self.drawer.sizes, drawn.size, drawn.learn)
 
     def is_last(self, candidate: Candidate) -> bool:
         """Return False: views may be learned after every round."""

@@ -235,7 +235,7 @@ COMPANIONS: list[Any] = [None, 1.5, 7, "x", [1.0], (1, 2, 3), {"a": 1}, np.zeros
 
 
 def fingerprint_of(batch: Encoded, row: int) -> tuple[Any, ...]:
-    """What the engine can see of one output; absent numbers at the end do not count."""
+    """The part of one output that the engine can see; absent numbers at the end do not count."""
     values = batch.values[row].tolist()
     while values and math.isnan(values[-1]):
         values.pop()
@@ -463,3 +463,8 @@ def test_arrays_of_words_are_encoded_as_lists_of_words_are(size: int, distinct: 
 def test_objects_that_are_strings_keep_trailing_zeros_apart() -> None:
     batch = encode(np.array(["a", "a\0", "a"], dtype=object))
     assert batch.codes[0] == batch.codes[2] != batch.codes[1]
+
+
+def test_no_outputs_at_all_are_an_empty_batch() -> None:
+    """As the values of a suspect that returned truth values alone."""
+    assert len(encode([])) == 0

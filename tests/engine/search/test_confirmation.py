@@ -12,7 +12,7 @@ import pytest
 import dpaudit
 from benchmarks.presentations import PRESENTED, noise_once
 from dpaudit import PureDP, Verdict
-from dpaudit.engine.search.confirmation import RESERVE
+from dpaudit.engine.search.confirmation import CONFIRMATION_RESERVE
 
 Generator = np.random.Generator
 PAIR = [([], [1])]
@@ -57,7 +57,7 @@ def test_evidence_from_dependent_outputs_is_withdrawn() -> None:
     assert result.samples_confirming > 0
     # The rest of the audit starts with the reserve and what the confirmation left of its capital, not with all of it.
     extra = result.log_threshold - math.log(1.0 / result.alpha)
-    assert 0.0 < extra <= -math.log(RESERVE)
+    assert 0.0 < extra <= -math.log(CONFIRMATION_RESERVE)
 
 
 def test_one_release_mechanisms_need_no_confirmation() -> None:

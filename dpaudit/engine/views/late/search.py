@@ -28,7 +28,14 @@ from dpaudit.engine.encoding.batch import Encoded, stack
 from dpaudit.engine.encoding.sorted_counts import SortedSample
 from dpaudit.engine.evidence.e_process import Points, choose_events
 from dpaudit.engine.views.condition import Floats, Quantity
-from dpaudit.engine.views.late.derived import SUMMARIES, Decimals, Difference, Distance, Remainder, Summary
+from dpaudit.engine.views.late.derived import (
+    SUMMARIES,
+    Decimals,
+    Difference,
+    DistanceToValues,
+    Remainder,
+    VectorSummary,
+)
 from dpaudit.engine.views.late.grid_view import Cut, GridView, cuts_from
 from dpaudit.engine.views.partition import line_from
 from dpaudit.engine.views.scores import Coordinate, fit_boosted, fit_network
@@ -193,7 +200,7 @@ def _grids(cells: _Cells, width: int) -> Iterator[GridView]:
     if width == 1:
         return
     for kind in SUMMARIES:
-        yield _alone(cells, Summary(kind))
+        yield _alone(cells, VectorSummary(kind))
     for index, other in itertools.combinations(columns, 2):
         yield _alone(cells, Difference(other, index))
     for size in (2, 3):
@@ -218,7 +225,7 @@ def _of_one(index: int, values: Floats, label: str) -> Iterator[Quantity]:
         yield Decimals(index, label)
         atoms, _ = SortedSample(np.sort(finite)).repeated(SEARCH.atoms)
         if atoms.size:
-            yield Distance(index, tuple(atoms.tolist()), label)
+            yield DistanceToValues(index, tuple(atoms.tolist()), label)
 
 
 def advantage(fit: Counts, rest: Counts, points: Points) -> Floats:
