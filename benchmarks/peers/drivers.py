@@ -85,6 +85,8 @@ def dp_sniper(sample: Sampler, budget: int, seed: int) -> int | None:
     from dpsniper.search.ddconfig import DDConfig
     from dpsniper.utils.initialization import initialize_dpsniper
 
+    if budget < 7000:  # each of its seven parts has at least 1,000
+        return None
     torch.manual_seed(seed)
     rng = np.random.default_rng(seed)
     logging.getLogger().setLevel(logging.ERROR)
