@@ -18,7 +18,7 @@ import time
 from typing import NoReturn
 
 from dpaudit._util.parenthood import end_with_parent
-from dpaudit._util.terminal.console import Console
+from dpaudit._util.terminal.console import Console, silence
 from dpaudit._util.terminal.exit_codes import ExitCode
 
 EXIT_GRACE = 10.0  # for threads that are left and for what runs at exit, once the code is known
@@ -73,8 +73,7 @@ def leave(code: int) -> NoReturn:
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
             continue
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody reads: do not complain at exit either
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        silence(stream)
     if _report is not None:
         with contextlib.suppress(OSError):
             os.write(_report, bytes([code]))

@@ -24,6 +24,7 @@ from dpaudit.errors import AccuracyViolation, DPAuditError, Inconclusive, Invali
 from dpaudit.pytest_plugin import REPORTS, Unmet
 from dpaudit.report import check_reports, github_summary, write_reports
 from dpaudit.report.document import Document, Entry, Failure, sorted_entries
+from dpaudit.report.origin import origin_of
 from dpaudit.report.terminal import green_notes, line, totals
 from dpaudit.result.model import Result, StoppedBy
 from dpaudit.utility.definition import judge as judge_accuracy
@@ -349,6 +350,7 @@ class Session:
 
     def _write(self, document: Document, path: Path) -> None:
         target = self.config.invocation_params.dir / path
+        document = replace(document, origin=origin_of(self.config.rootpath))
         kind = REPORTS[path.suffix]
         if kind == "json":
             write_whole(target, document.to_json())

@@ -55,7 +55,7 @@ class Console:
 
     def flush(self) -> None:
         """Hand over what was written; do nothing if the reader is gone."""
-        with _dropping():
+        with _dropping(self.stream):
             if self.stream is not None:
                 self.stream.flush()
 
@@ -67,7 +67,7 @@ class Console:
             return False
 
     def _put(self, text: str) -> None:
-        with _dropping():
+        with _dropping(self.stream):
             if self.stream is not None:
                 self.stream.write(_encodable(text, self.stream))
                 self.stream.flush()
@@ -84,7 +84,7 @@ class Unbroken:
 
     def write(self, text: str) -> int:
         """Write the text, or drop it."""
-        with _dropping():
+        with _dropping(self._stream):
             if self._stream is not None:
                 self._stream.write(text)
         return len(text)
@@ -96,7 +96,7 @@ class Unbroken:
 
     def flush(self) -> None:
         """Hand over what was written."""
-        with _dropping():
+        with _dropping(self._stream):
             if self._stream is not None:
                 self._stream.flush()
 
@@ -108,10 +108,24 @@ class Unbroken:
 
 
 @contextlib.contextmanager
-def _dropping() -> Iterator[None]:
+def _dropping(stream: IO[str] | None) -> Iterator[None]:
     """Ignore that the reader is gone (OSError), or that the stream was closed (ValueError)."""
-    with contextlib.suppress(OSError, ValueError):
+    try:
         yield
+    except BrokenPipeError:
+        silence(stream)
+    except (OSError, ValueError):
+        pass
+
+
+def silence(stream: IO[str] | None) -> None:
+    """Send what is left in the buffer of a stream to the null device; otherwise it fails again when the stream closes."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(null, stream.fileno())  # type: ignore[union-attr]
+        finally:
+            os.close(null)
 
 
 def _painted(text: str, highlight: str, colour: str) -> str:
