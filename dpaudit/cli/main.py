@@ -15,7 +15,7 @@ from dpaudit._util.messages import described, traceback_text
 from dpaudit._util.terminal.console import Console, open_streams
 from dpaudit._util.terminal.exit_codes import ExitCode, strongest
 from dpaudit.cli import supervisor
-from dpaudit.errors import DPAuditError
+from dpaudit.errors import DPAuditError, InvalidArgument
 
 EXIT_CODES = (
     "exit codes: 0 nothing found and every expectation met; 1 violation, regression or unmet expectation; "
@@ -337,6 +337,7 @@ def main(
             command, args = _parsed(words, parser, commands)
         except SystemExit as stop:  # argparse leaves this way, with a number
             return stop.code if isinstance(stop.code, int) else ExitCode.OK
+        _check_folder()
         return int(command(args, out, err))
     except KeyboardInterrupt:
         err.line("dpaudit: interrupted.")
@@ -349,6 +350,13 @@ def main(
         err.block(f"dpaudit: {described(error)}. This was not foreseen, and there may be no result.")
         err.block(traceback_text(error))
     return ExitCode.ERROR
+
+
+def _check_folder() -> None:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise InvalidArgument("The current folder was removed; change to another one.") from None
 
 
 def _console(given: IO[str] | Console | None, default: IO[str] | None) -> Console:

@@ -24,7 +24,9 @@ from dpaudit.report.document import AccuracyEntry, Document, Entry, Failure, sor
 from dpaudit.report.origin import origin_of
 from dpaudit.report.terminal import Style, could_not_run, show_failure, show_line, show_story, totals
 
-CANNOT_END = "Note: calls run in this process, where --seconds cannot end one that never returns. --timeout limits each call"
+CANNOT_END = (
+    "Note: calls run in this process, where --seconds cannot end one that never returns. --timeout limits each call"
+)
 
 
 def run_command(args: argparse.Namespace, settings: Settings, here: Path, out: Console, err: Console) -> int:

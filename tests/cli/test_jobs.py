@@ -12,7 +12,6 @@ import sys
 import threading
 import time
 from multiprocessing import resource_tracker
-from pathlib import Path
 from typing import Any
 
 import pytest
