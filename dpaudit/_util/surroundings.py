@@ -2,8 +2,8 @@
 
 A mechanism is code of others: it may set numpy's error handling, the recursion limit, the locale, the working directory, signal
 handlers or the clocks of the module ``time``, or fork. :func:`engine_state` is around a whole audit: inside, numpy warns as it
-does by default, and at the end all of these are as before. :func:`mechanism_state` is around each batch of calls: inside, numpy does
-what the user's program had set, and after it the engine finds what it needs as it was.
+does by default, and at the end all of these are as before. :func:`mechanism_state` is around each batch of calls: inside, numpy
+does what the user's program had set, and after it the engine finds what it needs as it was.
 """
 
 from __future__ import annotations
