@@ -36,7 +36,8 @@ LEFT = pytest.StashKey[bool]()  # the test has ended
 REGRESSIONS = pytest.StashKey[list[str]]()
 SWALLOWED = (
     "A violation was found, but its exception did not reach pytest: it was raised in a thread, or caught, or the test skipped "
-    "itself. If it is expected, say so with pytest.raises(dpaudit.PrivacyViolation), or with expect= of the fixture dpaudit_audit."
+    "itself. If it is expected, say so with pytest.raises(dpaudit.PrivacyViolation), or with expect= of the fixture "
+    "dpaudit_audit."
 )
 EXACT = 1.0 + 1e-9  # shares of alpha add up to alpha, but for rounding
 WHOLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)  # every test that was collected has run
