@@ -21,7 +21,7 @@ from dpaudit._util.parenthood import end_with_parent
 from dpaudit._util.terminal.console import Console
 from dpaudit._util.terminal.exit_codes import ExitCode
 
-EXIT_SECONDS = 10.0  # for threads that are left and for what runs at exit, once the code is known
+EXIT_GRACE = 10.0  # for threads that are left and for what runs at exit, once the code is known
 THREAD_SECONDS = 1.0  # of these, for threads that are left where nobody supervises
 HEARING_SECONDS = 0.05  # in which a signal that was sent to the whole group reaches the child
 ENDED_EARLY = (
@@ -149,7 +149,7 @@ def _supervise(child: int, reader: int, interrupts: _Interrupts, waited: set[sig
             with contextlib.suppress(OSError):
                 os.kill(child, sent)
         if code is None and (code := _reported(reader)) is not None:
-            until = time.monotonic() + EXIT_SECONDS
+            until = time.monotonic() + EXIT_GRACE
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             code = _reported(reader) if code is None else code

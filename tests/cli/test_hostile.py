@@ -86,7 +86,7 @@ def test_what_a_mechanism_raises_is_an_error_of_its_audit(
     assert [result["ruleId"] for result in results] == ["could-not-run"] * 6
 
 
-def test_a_process_that_dies_is_an_error_of_its_audit(project: Any) -> None:
+def test_a_process_that_ends_early_is_an_error_of_its_audit(project: Any) -> None:
     raising(project, {"leaves": "os._exit(0)", "crashes": "os.kill(os.getpid(), 11)"})
     for mode in (("-j", "2"), ("--workers", "2")):
         code, out = project.run("run", *mode, "--output", "o.json")
@@ -267,7 +267,7 @@ def test_an_object_whose_class_raises_is_no_audit(project: Any) -> None:
     assert project.run("list")[0] == 0
 
 
-def test_an_error_that_nobody_foresaw_is_2(
+def test_an_unexpected_error_is_2(
     project: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.audits(project.audit("good"))

@@ -1,4 +1,4 @@
-"""Audits side by side: one line of progress each where somebody watches, and what Ctrl-C does to them."""
+"""Audits side by side: one line of progress each on a terminal, and what an interrupt does to them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def without_clock(document: str) -> list[dict[str, Any]]:
     return results
 
 
-def test_the_line_tells_how_a_small_example_is_sought(project: Any) -> None:
+def test_the_line_shows_the_search_for_a_small_example(project: Any) -> None:
     project.audits(SLOW_HALF, project.audit("first", "slow_half"), project.audit("second", "slow_half"))
     unwatched = without_clock(project.run("run", "--json")[1])
     for mode in ((), ("-j", "2")):
@@ -120,7 +120,7 @@ def test_lines_of_results_stay_whole(project: Any) -> None:
 
 
 @pytest.mark.parametrize("watched", [False, True])
-def test_nobody_watches(project: Any, watched: bool, capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_line_is_shown_without_a_terminal(project: Any, watched: bool, capfd: pytest.CaptureFixture[str]) -> None:
     """Neither a bar nor words about a small example are shown."""
     project.audits(
         SLOW, *(project.audit(f"of_{m}", m, samples=8000, options='"detect_factor": 3.0') for m in ("slow", "half"))
@@ -299,7 +299,7 @@ def test_time_left_is_never_more_than_the_budget_of_time(sent: bool, capfd: pyte
     assert "<00:00, " in of[1003][-1], of
 
 
-def test_a_full_pipe_holds_up_nobody() -> None:
+def test_a_full_pipe_does_not_block() -> None:
     with Board(wanted=True) as board:
         relay_to(board.pipe)
         try:

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import strategies as st
 
 import dpaudit
-from benchmarks.detection import ALPHA, ONE, PROMISES, SEARCHING, Promise, samples_to_detect
+from benchmarks.detection import ALPHA, ONE, PROMISES, SEARCHING, Promise, audits, samples_to_detect
 from dpaudit import PureDP, Verdict, neighbours
 from dpaudit.engine.search.detectable import COST_OF_NUMBERS, MASSES, SearchCost, detectable_epsilon
 from mechanisms.broken.laplace import MisscaledLaplace
@@ -27,8 +27,8 @@ def median_is_at_most(limit: int, promise: Promise, where: Any, *, budget: int, 
     """Compare the median number of outputs at the violation with a limit; once most seeds agree, the others are not run."""
     mechanism = promise.mechanism
     within = [0, 0]
-    for seed in range(seeds):
-        within[samples_to_detect(mechanism, mechanism.claim, where, budget, seed) <= limit] += 1
+    for result in audits(mechanism, mechanism.claim, where, budget, seeds):
+        within[samples_to_detect(result) <= limit] += 1
         if 2 * max(within) > seeds:
             break
     return within[True] > within[False]

@@ -99,7 +99,7 @@ DISGUISES: dict[str, Callable[[list[int]], Any]] = {
 
 @pytest.mark.parametrize("name", DISGUISES)
 def test_no_disguise_of_randomised_response_raises_false_alarms(name: str) -> None:
-    """What one output looks like must not depend on the others of its batch: each of these once did or nearly did."""
+    """The encoding of one output must not depend on the others of its batch: each of these once did or nearly did."""
     disguise = DISGUISES[name]
     mechanism = dpaudit.batched(lambda bit, size, rng: disguise(truthful(bit, size, rng).tolist()))
     audits = 8

@@ -17,11 +17,11 @@ import dpaudit
 from dpaudit import ApproxDP, Claim, GaussianDP, PureDP, Relation, RenyiDP, ZeroConcentratedDP, neighbours
 from dpaudit import batched as many
 from dpaudit import per_release as single
-from dpaudit.engine import conclude, run
+from dpaudit.engine import conclude, single_releases
 from dpaudit.engine.sampling.processes import Workers
 from mechanisms import registry
-from mechanisms.floating_point import zero_and_one
 from mechanisms.laplace import LaplaceMechanism
+from mechanisms.registry.float_bits import zero_and_one
 from tests.golden import audited
 
 ONE_ROW = [([], [1])]
@@ -45,7 +45,9 @@ class Case:
         """Return the result; no call counts as slow, which would depend on what else the machine does."""
         with (
             mock.patch.object(conclude, "SHRINK", replace(conclude.SHRINK, slow=math.inf)),
-            mock.patch.object(run, "LIMITS_OF_RUN", replace(run.LIMITS_OF_RUN, slow_single=math.inf)),
+            mock.patch.object(
+                single_releases, "SINGLE_RELEASES", replace(single_releases.SINGLE_RELEASES, slow=math.inf)
+            ),
         ):
             return self.made()
 

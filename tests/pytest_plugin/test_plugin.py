@@ -324,7 +324,7 @@ def test_the_job_summary_of_a_workflow(suite: Any, monkeypatch: pytest.MonkeyPat
 
 
 def saved_baseline(suite: Any) -> None:
-    """What `dpaudit run --save-baseline` writes."""
+    """The file that `dpaudit run --save-baseline` writes."""
     before = set(sys.modules)
     assert cli.main(["run", "--save-baseline", "base.json"], stdout=io.StringIO()) in (0, 1)
     for name in set(sys.modules) - before:  # a new process would know nothing of the audits

@@ -347,7 +347,7 @@ def _differences(first: Floats, second: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Linear:
+class LinearScore:
     """A weighted sum of the coordinates."""
 
     weights: Floats
@@ -367,7 +367,7 @@ class Linear:
                 self._add(values[rows], score[rows])
         return score
 
-    def part(self, columns: range, shift: int) -> Linear:
+    def part(self, columns: range, shift: int) -> LinearScore:
         """Return the score of some coordinates, for outputs that begin with coordinate ``shift``."""
         chosen = [number for number, place in enumerate(self.index) if place in columns]
         return replace(
@@ -407,7 +407,7 @@ class Linear:
         return "score(output)"
 
 
-def fit_linear(of_d: Encoded, of_neighbour: Encoded, *, steps: int = 8) -> Linear | None:
+def fit_linear(of_d: Encoded, of_neighbour: Encoded, *, steps: int = 8) -> LinearScore | None:
     """Ridge logistic regression by a few Newton steps; None where nothing can be fitted."""
     index = informative(of_d.values, of_neighbour.values)
     values = np.concatenate([of_d.values[:, index], of_neighbour.values[:, index]])
@@ -440,7 +440,7 @@ def fit_linear(of_d: Encoded, of_neighbour: Encoded, *, steps: int = 8) -> Linea
     if exact:
         grid = GRID * 2.0 ** np.frexp(np.abs(weights).max())[1]
         weights, offset = _on_grid(weights, grid), _on_grid(offset, grid)
-    return Linear(weights, index, float(offset), exact)
+    return LinearScore(weights, index, float(offset), exact)
 
 
 def _in_pieces(rows: Floats, pieces_of: int | None = None) -> Floats:
@@ -456,7 +456,7 @@ def _in_pieces(rows: Floats, pieces_of: int | None = None) -> Floats:
     return filled.reshape(count, size, rows.shape[1])
 
 
-def sum_tables(score: NaiveBayes | Linear, batch: Encoded, groups: Sequence[Group]) -> Floats:
+def sum_tables(score: NaiveBayes | LinearScore, batch: Encoded, groups: Sequence[Group]) -> Floats:
     """Return the score of every output as a sum over groups of coordinates, which is the same because sums are exact."""
     total = score.without_coordinates(batch)
     for group in groups:
@@ -465,7 +465,7 @@ def sum_tables(score: NaiveBayes | Linear, batch: Encoded, groups: Sequence[Grou
 
 
 @lru_cache(maxsize=32)
-def _table(score: NaiveBayes | Linear, columns: range, shift: int, patterns: Patterns) -> Floats:
+def _table(score: NaiveBayes | LinearScore, columns: range, shift: int, patterns: Patterns) -> Floats:
     return score.part(columns, shift)(patterns.batch)
 
 

@@ -1,4 +1,4 @@
-"""The promise of ``detectable_epsilon``: nine audits of ten find a leak at that epsilon; three of four are asked for here.
+"""The promise of ``detectable_epsilon``: nine audits of ten find a leak at exactly that epsilon; three of four are asked for.
 
 Over words, integers, numbers and vectors, and with the leak on one of 1 to 50 pairs. ``python -m benchmarks promises`` counts
 more audits of each. Seeds are fixed; with a chance of 0.95, at which the calibration aims, one count in a hundred would fall
