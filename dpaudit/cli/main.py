@@ -15,7 +15,7 @@ from dpaudit._util.messages import described, traceback_text
 from dpaudit._util.terminal.console import Console, open_streams
 from dpaudit._util.terminal.exit_codes import ExitCode, strongest
 from dpaudit.cli import supervisor
-from dpaudit.errors import DPAuditError
+from dpaudit.errors import DPAuditError, InvalidArgument
 from dpaudit.report import FORMATS
 
 EXIT_CODES = (
@@ -361,6 +361,7 @@ def main(
             command, args = _parsed(words, parser, commands)
         except SystemExit as stop:  # argparse leaves this way, with a number
             return stop.code if isinstance(stop.code, int) else ExitCode.OK
+        _check_folder()
         return int(command(args, out, err))
     except KeyboardInterrupt:
         err.line("dpaudit: interrupted.")
@@ -373,6 +374,13 @@ def main(
         err.block(f"dpaudit: {described(error)}. This was not foreseen, and there may be no result.")
         err.block(traceback_text(error))
     return ExitCode.ERROR
+
+
+def _check_folder() -> None:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise InvalidArgument("The current folder was removed; change to another one.") from None
 
 
 def _console(given: IO[str] | Console | None, default: IO[str] | None) -> Console:

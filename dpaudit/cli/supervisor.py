@@ -31,6 +31,7 @@ ENDED_EARLY = (
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT) if os.name == "posix" else ()
 
 _report: int | None = None  # in the child: where the exit code is written
+_reporting: int | None = None  # the process that writes it; code under audit may fork
 _final: int | None = None  # the exit code, once the run has reached its end
 
 
@@ -41,7 +42,7 @@ def possible() -> bool:
 
 def start(err: Console) -> None:
     """Go on in a child process, where that is possible; the parent never returns from here."""
-    global _report
+    global _report, _reporting
     if not possible():
         _replace_exit(err)
         return
@@ -54,7 +55,7 @@ def start(err: Console) -> None:
     if child == 0:
         os.close(reader)
         os.close(heard)
-        _report = writer
+        _report, _reporting = writer, os.getpid()
         os.set_blocking(hears, False)
         signal.set_wakeup_fd(hears, warn_on_full_buffer=False)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -74,7 +75,7 @@ def leave(code: int) -> NoReturn:
             stream.flush()
             continue
         silence(stream)
-    if _report is not None:
+    if _report is not None and os.getpid() == _reporting:
         with contextlib.suppress(OSError):
             os.write(_report, bytes([code]))
     until = time.monotonic() + THREAD_SECONDS

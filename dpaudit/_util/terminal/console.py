@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from dpaudit._util.terminal.escape import inert, one_line, visible
+from dpaudit.errors import InvalidArgument
 
 
 class Console:
@@ -38,9 +39,19 @@ class Console:
         self._put(_painted(inert(visible(text)), highlight, colour) + "\n")
 
     def json(self, text: str) -> None:
-        """Write JSON in ASCII, in which escapes are those of JSON."""
+        """Write JSON in ASCII, in which escapes are those of JSON.
+
+        It is read by a program, so a disk that is full is an error. Where nobody reads any more it is dropped, as text is.
+        """
         assert text.isascii()
-        self._put(text.replace("##", "\\u0023#"))
+        try:
+            if self.stream is not None:
+                self.stream.write(text.replace("##", "\\u0023#"))
+                self.stream.flush()
+        except (BrokenPipeError, ValueError):
+            pass
+        except OSError as error:
+            raise InvalidArgument(f"The JSON cannot be written: {error.strerror or error}.") from None
 
     def write(self, text: str) -> int:
         """Write a piece of text, as files do."""
