@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from dpaudit._util.literals import rebuild
-from dpaudit.baseline.plain_events import read_event
+from dpaudit.engine.views.plain_events import read_event
 from dpaudit.baseline.stored import Leading
 from dpaudit.engine.encoding.batch import Encoded, encode
 from dpaudit.engine.encoding.feature_table import table_of_blocks

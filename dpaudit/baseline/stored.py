@@ -15,7 +15,7 @@ from typing import Any
 from dpaudit._util.files import write_whole
 from dpaudit._util.terminal.exit_codes import ExitCode
 from dpaudit._util.validation import check_open_unit
-from dpaudit.baseline.plain_events import read_event
+from dpaudit.engine.views.plain_events import read_event
 from dpaudit.claims import Claim, Verdict
 from dpaudit.errors import InvalidArgument
 from dpaudit.report.document import Document

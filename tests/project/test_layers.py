@@ -58,6 +58,7 @@ ENGINE_LAYER = {
     "timing": 5,
     "conclude": 5,
     "run": 6,
+    "accumulate": 6.5,
     "audit": 7,
 }
 FOR_MECHANISMS = {"errors", "_util", "claims", "mechanism", "neighbours", "exact", "accuracy"}

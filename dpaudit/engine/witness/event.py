@@ -85,7 +85,7 @@ class Offer:
 
 def simplest(sides: Sides, views: Sequence[View], points: Points, labels: Mapping[int, str]) -> Event | None:
     """Return the simplest event that keeps most of the best advantage on these outputs."""
-    offers = [offer for view in _with_coordinates(sides, views) for offer in _offers(view, sides, points, labels)]
+    offers = [offer for view in with_coordinates(sides, views) for offer in _offers(view, sides, points, labels)]
     if not offers:
         return None
     best = max(offer.score for offer in offers)
@@ -95,7 +95,7 @@ def simplest(sides: Sides, views: Sequence[View], points: Points, labels: Mappin
     return replace(event, note=explained(labels))
 
 
-def _with_coordinates(sides: Sides, views: Sequence[View]) -> Iterator[View]:
+def with_coordinates(sides: Sides, views: Sequence[View]) -> Iterator[View]:
     """Yield the views with cuts that a person can read, and every coordinate by itself."""
     for view in views:
         yield view.readable(sides)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.baseline.plain_events import read_event
+from dpaudit.engine.views.plain_events import read_event
 from dpaudit.engine.encoding.batch import encode
 from dpaudit.engine.encoding.feature_table import table_of_blocks
 from dpaudit.engine.encoding.features import feature

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.baseline.plain_events import read_event
+from dpaudit.engine.views.plain_events import read_event
 from dpaudit.engine.encoding.batch import encode, numbers, stack
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.views.late.derived import SUMMARIES, Decimals, Difference, Distance, Remainder, Summary
