@@ -283,7 +283,9 @@ def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--alpha", type=float, metavar="A", help="false-alarm probability of the run (default 1e-6)")
     parser.add_argument("--seed", type=int, metavar="N", help="root of all random numbers")
     parser.add_argument(
-        "--accumulate", metavar="FILE", help="go on with the evidence that earlier runs left in this file, and add to it"
+        "--accumulate",
+        metavar="FILE",
+        help="go on with the evidence that earlier runs left in this file, and add to it",
     )
     parser.add_argument(
         "--channel",

@@ -7,7 +7,7 @@ import os
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any, Literal, TypeVar
 
 from dpaudit._util.deprecation import checked_keywords, renamed_fields
@@ -252,22 +252,22 @@ class Audit:
 
     name: str
     mechanism: Any = None
-    command: str | Sequence[str] | None = None  # instead of a mechanism: a program, see ``dpaudit.program``
-    mode: Literal["once", "stream"] = "once"  # of the program
+    command: InitVar[str | Sequence[str] | None] = None  # instead of a mechanism: a program, see ``dpaudit.program``
+    mode: InitVar[Literal["once", "stream"]] = "once"  # of the program
     claim: Claim
     neighbours: Any  # Neighbours, or a function that makes them
     options: dict[str, Any] = field(default_factory=dict)
     expect: Verdict | str | None = None
     mechanism_is_factory: bool = False  # ``mechanism`` is a function that makes it, called when the audit runs
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, command: str | Sequence[str] | None, mode: Literal["once", "stream"]) -> None:
         check_name(self.name)
-        if (self.command is None) == (self.mechanism is None):
+        if (command is None) == (self.mechanism is None):
             raise InvalidArgument(
-                f"mechanism={shorten(self.mechanism)}, command={self.command!r} of the audit {self.name!r}: give one of the two."
+                f"mechanism={shorten(self.mechanism)}, command={command!r} of the audit {self.name!r}: give one of the two."
             )
-        if self.command is not None:
-            object.__setattr__(self, "mechanism", program(self.command, self.mode))
+        if command is not None:
+            object.__setattr__(self, "mechanism", program(command, mode))
         if isinstance(self.expect, str):
             check_choice([verdict.value for verdict in Verdict], expect=self.expect)
             object.__setattr__(self, "expect", Verdict(self.expect))

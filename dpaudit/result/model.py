@@ -162,7 +162,9 @@ class Result:
 
         return as_html(self)
 
-    def plot(self, kind: Literal["outputs", "evidence", "profile", "runs"] = "outputs", *, axes: Axes | None = None) -> Axes:
+    def plot(
+        self, kind: Literal["outputs", "evidence", "profile", "runs"] = "outputs", *, axes: Axes | None = None
+    ) -> Axes:
         """Draw a picture of the result with matplotlib.
 
         Parameters

@@ -172,15 +172,13 @@ def runs(result: Result) -> Drawing | None:
         axes.axhline(threshold, color=COLOURS["alarm"], linestyle="--", linewidth=1.2, label="threshold")
         axes.set(xlabel="run", ylabel="evidence, powers of ten")
         axes.set_ylim(min(-1.0, float(tens.min()) - 0.5), max(threshold, float(tens.max())) * 1.12)
-        axes.xaxis.get_major_locator().set_params(integer=True)
+        axes.set_xticks(range(1, len(ends) + 1, max(1, math.ceil(len(ends) / 8))))
         bound = axes.twinx()
         bound.plot(numbers, epsilon, color=COLOURS["neighbour"], marker="s", markersize=3.0, label="epsilon shown")
         bound.set(ylabel="epsilon shown", ylim=(0.0, max(float(epsilon.max()), result.claim.parameter) * 1.12))
         axes.legend(handles=[*axes.get_lines(), *bound.get_lines()], loc="best")
 
-    caption = (
-        f"{len(ends)} runs share one alpha of {result.alpha:g}: each goes on with the evidence that the one before it left."
-    )
+    caption = f"{len(ends)} runs share one alpha of {result.alpha:g}: each goes on with the evidence that the one before it left."
     return Drawing("Evidence over the runs", caption, draw)
 
 

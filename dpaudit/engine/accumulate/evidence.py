@@ -13,14 +13,14 @@ the rounds of all runs is one nonnegative supermartingale that starts from 1, an
 Ville's inequality: however many runs there are, whenever they end, whatever decides that there is another one. Three things are
 needed for it.
 
-- *No seed is used twice.* Seeds descend from one root in the file. A round has its number in its key and an exploration the number
-  of its run, so exploring and betting are independent of each other and of earlier runs.
-- *No round is left out.* A round that is begun must be settled as a whole, or later ones would be conditional on how it ended. So
-  time is looked at between rounds alone, and a line in the file announces each round. If a run is killed within one, the next
-  run draws it first, from the seeds it had: a reproducible mechanism gives the outputs that were lost, and they are settled once. A
-  mechanism with random numbers of its own would give others, and how the first ones ended may have depended on them. Then all
-  evidence is given up: it starts again from capital 1, with an alpha of its own. The k-th restart has
-  ``RESTARTS`` / 2^k of alpha, all together with the first start at most alpha.
+- *No seed is used twice.* Seeds descend from one root in the file. A round has its number in its key and an exploration the
+  number of its run, so exploring and betting are independent of each other and of earlier runs.
+- *No round is left out.* A round that is begun must be settled as a whole, or later ones would be conditional on how it ended.
+  So time is looked at between rounds alone, and a line in the file announces each round. If a run is killed within one, the
+  next run draws it first, from the seeds it had: a reproducible mechanism gives the outputs that were lost, and they are
+  settled once. A mechanism with random numbers of its own would give others, and how the first draw ended may have depended on
+  its outputs. Then all evidence is given up: it starts again from capital 1, with an alpha of its own. The k-th restart
+  has ``RESTARTS`` / 2^k of alpha, the first start 1 - ``RESTARTS`` of it: at most alpha together.
 - *No run is left out.* Every run goes into the one file, also one that found nothing. Lines that were changed or removed are
   noticed. Whoever puts an older copy of everything back makes the same rounds be drawn again: a reproducible mechanism then
   gives the same outputs and nothing is gained. With random numbers of its own, only reports of the runs that are missing
@@ -78,11 +78,13 @@ EXPLORE = 0.3  # share of the samples and seconds of a run
 RESTARTS = 0.1  # share of alpha that is kept for evidence that has to start again
 GROWTH = 0.1  # a round has this share of the outputs that were counted on its nominee
 FEWEST, MOST = 16, 1 << 20  # releases of each side in a round
-LARGEST_BLOCK = 4096  # releases of one side in a row
+SMALLEST_BLOCK, LARGEST_BLOCK = 64, 4096  # releases of one side in a row
 SHARE_OF_TIME = 0.25  # of the time that is left, a round may take this part
 BETS_FOR = 100_000_000  # outputs for which the sizes of bets are chosen
 MOST_NOMINEES = 8
-SHOWN_BEFORE = "An earlier run has refuted the claim, so nothing more was drawn. A change of the mechanism starts afresh."
+SHOWN_BEFORE = (
+    "An earlier run has refuted the claim, so nothing more was drawn. A change of the mechanism starts afresh."
+)
 MEASURED = 20_000  # releases of each side on which the event of a witness is counted
 
 
@@ -230,7 +232,9 @@ class _Run:
         self.settled += 1
         self.announced = None
         self.phase.crossed |= log_wealth >= self.log_threshold
-        self.trajectory.append((2 * int(counts[0][0].sum()) + (self.trajectory[-1][0] if self.trajectory else 0), log_wealth))
+        self.trajectory.append(
+            (2 * int(counts[0][0].sum()) + (self.trajectory[-1][0] if self.trajectory else 0), log_wealth)
+        )
         return log_wealth
 
     def result(self) -> Result:
@@ -330,8 +334,8 @@ class _Run:
         self.restarts += 1
         self._start()
         self.messages.append(
-            "A run had been killed within a round, and the mechanism draws random numbers of its own, so the round cannot be drawn "
-            f"again: evidence starts again, with {RESTARTS / 2.0**self.restarts:.3g} of alpha."
+            "A run had been killed within a round, and the mechanism draws random numbers of its own, so the round cannot be "
+            f"drawn again: evidence starts again, with {RESTARTS / 2.0**self.restarts:.3g} of alpha."
         )
 
     def _round(self, nominee: Nominee, size: int, *, announce: bool = True) -> None:
@@ -356,7 +360,7 @@ class _Run:
         before = fingerprint(tuple(nominee.pair))
         totals = [np.zeros_like(counts) for counts in nominee.counts]
         timeline = self.timelines.setdefault(nominee.number, Timeline())
-        for block, length in enumerate(block_sizes(size, largest=LARGEST_BLOCK)):
+        for block, length in enumerate(block_sizes(size, least=SMALLEST_BLOCK, largest=LARGEST_BLOCK)):
             batches = []
             for side, data in enumerate(nominee.pair):
                 seed = seed_child(self.epoch.root, SeedKey.EVIDENCE, number, block, side)
@@ -378,7 +382,9 @@ class _Run:
 
     def _conclude(self, explored: Result, stopped_by: StoppedBy, began: str) -> Result:
         shown = None if self.campaign is None else self.phase.shown(hurried=False)
-        verdict, witness = self._verdict(explored, shown is not None and shown.refuted, shown is not None and shown.stateful)
+        verdict, witness = self._verdict(
+            explored, shown is not None and shown.refuted, shown is not None and shown.stateful
+        )
         bounded = shown is not None and not (shown.refuted and verdict is not Verdict.VIOLATION)
         samples = self.samples + explored.samples + self.drawn
         log_wealth = self.trajectory[-1][1] if self.trajectory else 0.0
@@ -408,7 +414,11 @@ class _Run:
         )
         refuted = verdict is Verdict.VIOLATION
         self.ledger.append(
-            "end", epoch=self.epoch.number, run=self.number, summary=summary, result=result.to_dict() if refuted else None
+            "end",
+            epoch=self.epoch.number,
+            run=self.number,
+            summary=summary,
+            result=result.to_dict() if refuted else None,
         )
         self.ledger.end()
         self.request.emit(Finished(result))
@@ -416,18 +426,16 @@ class _Run:
 
     def _history(self) -> list[str]:
         """Return what this result rests on."""
-        told = (
-            f"Run {self.number} of this state of the mechanism; all its runs share one alpha. The file ends with "
-            f"{self.ledger.head}."
-        )
-        if not self.epoch.changes:
-            return [told]
-        again = "goes on where it had stopped" if self.epoch.lines else "starts afresh"
-        return [
-            told,
-            f"Since the last run: {'; '.join(self.epoch.changes)}. So the evidence {again}: this is one of "
-            f"{self.epoch.states} states in the file, each with an alpha of its own.",
+        notes = [
+            f"Run {self.number} of this state of the mechanism; all its runs share one alpha. File: {self.ledger.head}."
         ]
+        if self.epoch.changes:
+            again = "goes on where it had stopped" if self.epoch.lines else "starts afresh"
+            notes.append(
+                f"Since the last run: {'; '.join(self.epoch.changes)}. So the evidence {again}: this is one of "
+                f"{self.epoch.states} states in the file, each with an alpha of its own."
+            )
+        return notes
 
     def _verdict(self, explored: Result, refuted: bool, stateful: bool) -> tuple[Verdict, Witness | None]:
         if not refuted:

@@ -24,7 +24,14 @@ from dpaudit.neighbours import Neighbours
 from dpaudit.result.model import claim_to_dict, versions
 
 DEEPEST = 8
-SHAPING = ("alpha", "channel", "until", "timeout", "timeout_is_output", "boosted")  # options that the evidence depends on
+SHAPING = (
+    "alpha",
+    "channel",
+    "until",
+    "timeout",
+    "timeout_is_output",
+    "boosted",
+)  # options that the evidence depends on
 
 
 def identity(request: Request) -> dict[str, Any]:
@@ -65,11 +72,11 @@ def _modules_of(mechanism: Any) -> Iterator[tuple[str, str]]:
         if name in seen or module is None or name.partition(".")[0] == "dpaudit":
             continue
         seen.add(name)
-        path = getattr(module, "__file__", None)
-        if not isinstance(path, str) or not path.endswith(".py") or _is_installed(Path(path).resolve()):
+        file = getattr(module, "__file__", None)
+        if not isinstance(file, str) or not file.endswith(".py") or _is_installed(Path(file).resolve()):
             yield name, ""
             continue
-        yield name, _digest(Path(path).read_bytes())
+        yield name, _digest(Path(file).read_bytes())
         for value in list(vars(module).values()):
             owner = value.__name__ if isinstance(value, types.ModuleType) else getattr(value, "__module__", None)
             if isinstance(owner, str):
