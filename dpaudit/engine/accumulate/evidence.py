@@ -54,13 +54,14 @@ from dpaudit.engine.accumulate.identity import identity
 from dpaudit.engine.accumulate.ledger import FORMAT, Ledger
 from dpaudit.engine.accumulate.nominee import Nominee, nominate
 from dpaudit.engine.conclude import DEPENDENT
+from dpaudit.engine.encoding.batch import encode, record_keys
 from dpaudit.engine.encoding.suspects import as_suspects
 from dpaudit.engine.events import Event, Finished, OutputsDrawn, PairChosen, RoundSettled
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.evidence.e_process import Counts
 from dpaudit.engine.request import Request
 from dpaudit.engine.run import Run, builder_of
-from dpaudit.engine.sampling.blocks import CHANGED_INPUT, Sampler, TimedOut, block_sizes, looked_at
+from dpaudit.engine.sampling.blocks import CHANGED_INPUT, Sampler, TimedOut, block_sizes, is_distinctive, looked_at
 from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.engine.sampling.serial_dependence import ERROR_PROBABILITY, Timeline, dependence
 from dpaudit.engine.search.attempt import Attempt
@@ -82,6 +83,7 @@ SMALLEST_BLOCK, LARGEST_BLOCK = 64, 4096  # releases of one side in a row
 SHARE_OF_TIME = 0.25  # of the time that is left, a round may take this part
 BETS_FOR = 100_000_000  # outputs for which the sizes of bets are chosen
 MOST_NOMINEES = 8
+COMPARED = 64  # releases that are drawn twice, to see whether seeds decide them
 SHOWN_BEFORE = (
     "An earlier run has refuted the claim, so nothing more was drawn. A change of the mechanism starts afresh."
 )
@@ -326,9 +328,10 @@ class _Run:
         """Draw the round in which a run was killed once more; give evidence up if that would give other outputs."""
         announced, self.announced = self.announced, None
         assert announced is not None
-        if explored.reproducible and announced["nominee"] in self.nominees:
+        nominee, size = self.nominees[announced["nominee"]], announced["size"]
+        if explored.reproducible or self._is_reproducible(nominee, min(size, COMPARED)):
             self.messages.append("A run had been killed within a round, which was drawn again from its seeds.")
-            self._round(self.nominees[announced["nominee"]], announced["size"], announce=False)
+            self._round(nominee, size, announce=False)
             return
         self.ledger.append("given up", epoch=self.epoch.number, round=announced["round"])
         self.restarts += 1
@@ -337,6 +340,12 @@ class _Run:
             "A run had been killed within a round, and the mechanism draws random numbers of its own, so the round cannot be "
             f"drawn again: evidence starts again, with {RESTARTS / 2.0**self.restarts:.3g} of alpha."
         )
+
+    def _is_reproducible(self, nominee: Nominee, size: int) -> bool:
+        """Return whether the same seeds give the same releases, where the exploration was too short to see it."""
+        seeds = (seed_child(self.epoch.root, SeedKey.EXPLORATION, self.number, 0) for _ in range(2))
+        first, again = (record_keys(encode(self.sampler.draw(nominee.pair.data, size, seed))) for seed in seeds)
+        return bool((first == again).all()) and (is_distinctive(first) or size == COMPARED)
 
     def _round(self, nominee: Nominee, size: int, *, announce: bool = True) -> None:
         """Announce, draw and settle a round."""

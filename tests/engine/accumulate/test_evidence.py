@@ -25,7 +25,7 @@ GENERATOR = np.random.default_rng(5)
 
 @dpaudit.per_release
 def noisy(data: list[int], rng: np.random.Generator) -> float:
-    return len(data) + float(rng.laplace(scale=0.8))
+    return len(data) + float(rng.laplace(scale=0.7))
 
 
 @dpaudit.per_release
@@ -35,7 +35,7 @@ def with_own_entropy(data: list[int], rng: np.random.Generator) -> float:
 
 
 def run(file: Path, mechanism: Any = noisy, **options: Any) -> Result:
-    chosen = {"samples": 2000, "name": "noisy", "accumulate": file, **options}
+    chosen = {"samples": 1000, "name": "noisy", "accumulate": file, **options}
     return dpaudit.audit(mechanism, dpaudit.PureDP(1.0), PAIR, **chosen)
 
 
@@ -65,7 +65,7 @@ def test_a_leak_too_weak_for_one_run_is_found_by_several(tmp_path: Path) -> None
 
 def test_rounds_have_seeds_of_their_own(tmp_path: Path) -> None:
     file = tmp_path / "evidence.jsonl"
-    first, second = run(file, samples=600), run(file, samples=600)
+    first, second = run(file, samples=300), run(file, samples=300)
     assert first.seed != second.seed
     numbers = [line["round"] for line in lines(file, "round")]
     assert numbers == list(range(1, len(numbers) + 1))
@@ -76,8 +76,8 @@ def test_rounds_have_seeds_of_their_own(tmp_path: Path) -> None:
 def test_the_same_file_gives_the_same_run_again(tmp_path: Path) -> None:
     """Putting an older copy back is no second chance: the same rounds are drawn again."""
     for name in ("first", "second"):
-        run(tmp_path / name, samples=600)
-        run(tmp_path / name, samples=600)
+        run(tmp_path / name, samples=300)
+        run(tmp_path / name, samples=300)
     first, second = (lines(tmp_path / name, "round") for name in ("first", "second"))
     assert [line["counts"] for line in first] == [line["counts"] for line in second]
 
@@ -102,7 +102,7 @@ def test_a_refuted_claim_stays_refuted_and_nothing_more_is_drawn(tmp_path: Path)
 
 
 def test_a_bound_grows_and_stays_below_the_truth(tmp_path: Path) -> None:
-    bounds = [run(tmp_path / "file", samples=3000, until="budget").epsilon_lower for _ in range(4)]
+    bounds = [run(tmp_path / "file", samples=1500, until="budget").epsilon_lower for _ in range(4)]
     assert bounds == sorted(bounds)
     assert 0.8 < bounds[-1] < 1.25
 
@@ -116,13 +116,13 @@ def scaled(scale: float) -> Any:
 
 def test_what_changed_starts_afresh_and_goes_on_when_it_comes_back(tmp_path: Path) -> None:
     file = tmp_path / "file"
-    first = run(file, scaled(1.0), samples=600)
-    other = run(file, scaled(2.0), samples=600)
+    first = run(file, scaled(1.0), samples=300)
+    other = run(file, scaled(2.0), samples=300)
     assert any("mechanism changed" in text and "starts afresh" in text for text in other.messages)
     assert len(other.accumulated) == 1
-    weaker = run(file, scaled(1.0), samples=600, alpha=0.1)
+    weaker = run(file, scaled(1.0), samples=300, alpha=0.1)
     assert any("option alpha 1e-06 became 0.1" in text for text in weaker.messages)
-    back = run(file, scaled(1.0), samples=600)
+    back = run(file, scaled(1.0), samples=300)
     assert any("goes on where it had stopped" in text for text in back.messages)
     assert back.trajectory[: len(first.trajectory)] == first.trajectory
     assert len(back.accumulated) == 2
@@ -154,17 +154,17 @@ def killed_at(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.mark.parametrize("before", [True, False])
-@pytest.mark.parametrize("place", [2, 3, 4, 5, 8, 11])
+@pytest.mark.parametrize("place", [3, 4, 7])
 def test_a_run_killed_at_any_line_loses_nothing_and_settles_nothing_twice(
     tmp_path: Path, killed_at: Any, monkeypatch: pytest.MonkeyPatch, place: int, *, before: bool
 ) -> None:
     file = tmp_path / "file"
     killed_at(place, before=before)
     with pytest.raises(Killed):
-        run(file, samples=400)
+        run(file, samples=200)
     left = lines(file)
     monkeypatch.undo()
-    result = run(file, samples=400)
+    result = run(file, samples=200)
     assert lines(file)[: len(left)] == left
     settled = lines(file, "round")
     assert [line["round"] for line in settled] == list(range(1, len(settled) + 1))
@@ -181,15 +181,15 @@ def test_a_lost_round_of_a_mechanism_with_its_own_entropy_costs_alpha(
     tmp_path: Path, killed_at: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "file"
-    before = run(file, with_own_entropy, samples=600)
+    before = run(file, with_own_entropy, samples=300)
     killed_at(
         3, before=False
     )  # within the first round: after the lines of the run, the nominee and the round that begins
     with pytest.raises(Killed):
-        run(file, with_own_entropy, samples=600)
+        run(file, with_own_entropy, samples=300)
     assert lines(file)[-1]["kind"] == "drawing"
     monkeypatch.undo()
-    result = run(file, with_own_entropy, samples=600)
+    result = run(file, with_own_entropy, samples=300)
     assert len(lines(file, "given up")) == 1
     assert result.log_threshold == pytest.approx(before.log_threshold + np.log(0.9 / 0.05))
     assert result.trajectory[0] != before.trajectory[0]
@@ -212,7 +212,7 @@ def noisy(data, rng):
         os.kill(os.getpid(), signal.SIGKILL)
     return len(data) + rng.laplace()
 
-result = dpaudit.audit(noisy, dpaudit.PureDP(1.0), [([], [1])], samples=1000, accumulate=sys.argv[1], name="noisy")
+result = dpaudit.audit(noisy, dpaudit.PureDP(1.0), [([], [1])], samples=400, accumulate=sys.argv[1], name="noisy")
 print(len(result.trajectory))
 """
 
@@ -220,7 +220,7 @@ print(len(result.trajectory))
 def test_a_killed_process(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     command = [sys.executable, str(tmp_path / "program.py"), str(tmp_path / "file")]
-    killed = subprocess.run(command, env={**os.environ, "KILL_AT": "600"}, check=False, capture_output=True)
+    killed = subprocess.run(command, env={**os.environ, "KILL_AT": "250"}, check=False, capture_output=True)
     assert killed.returncode == -signal.SIGKILL
     assert lines(tmp_path / "file")[-1]["kind"] == "drawing"
     done = subprocess.run(command, check=True, capture_output=True, text=True)
@@ -231,18 +231,18 @@ def test_a_killed_process(tmp_path: Path) -> None:
 
 def test_a_torn_line_is_ignored(tmp_path: Path) -> None:
     file = tmp_path / "file"
-    before = run(file, samples=600)
+    before = run(file, samples=300)
     with file.open("a") as stream:
         stream.write('{"audit": "noisy", "line": 99, "kind": "rou')
-    after = run(file, samples=600)
+    after = run(file, samples=300)
     assert after.trajectory[: len(before.trajectory)] == before.trajectory
-    run(file, samples=600)
+    run(file, samples=300)
 
 
 @pytest.mark.parametrize("change", ["edited", "removed", "inserted", "cut"])
 def test_a_changed_file_is_refused(tmp_path: Path, change: str) -> None:
     file = tmp_path / "file"
-    run(file, samples=600)
+    run(file, samples=300)
     text = file.read_text().splitlines(keepends=True)
     place = next(number for number, line in enumerate(text) if '"round"' in line and '"counts"' in line)
     match change:
@@ -256,15 +256,15 @@ def test_a_changed_file_is_refused(tmp_path: Path, change: str) -> None:
             text = text[:-2]
     file.write_text("".join(text))
     with pytest.raises(InvalidArgument, match=r"accumulate='.*file'.*(does not follow|is not the file)"):
-        run(file, samples=600)
+        run(file, samples=300)
 
 
 def test_audits_share_a_file(tmp_path: Path) -> None:
     file = tmp_path / "file"
-    run(file, samples=600)
-    run(file, samples=600, name="other")
-    assert len(run(file, samples=600).accumulated) == 2
-    assert len(run(file, samples=600, name="other").accumulated) == 2
+    run(file, samples=300)
+    run(file, samples=300, name="other")
+    assert len(run(file, samples=300).accumulated) == 2
+    assert len(run(file, samples=300, name="other").accumulated) == 2
 
 
 def test_two_runs_at_once_are_noticed(tmp_path: Path) -> None:
