@@ -231,7 +231,8 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
 
 _REPORTS = {"html": "one HTML file", "junit": "JUnit XML", "sarif": "SARIF 2.1.0", "markdown": "Markdown"}
 _SETTINGS = (
-    "profile", "samples", "seconds", "timeout", "alpha", "seed", "channel", "accumulate", "workers", "executor", "fail_on", "max_audits",
+    "profile", "samples", "seconds", "timeout", "alpha", "seed", "channel", "accumulate", "workers", "executor", "fail_on",
+    "max_audits",
 )  # fmt: skip
 
 
