@@ -16,7 +16,7 @@ RECORD, ATTRIBUTE = (
         expect=expect,
     )
     for name, pair, expect in (
-        ("record", ("00", "11"), "VIOLATION"),
-        ("attribute", ("00", "10"), "NO_VIOLATION_FOUND"),
+        ("record", (0, 3), "VIOLATION"),
+        ("attribute", (0, 2), "NO_VIOLATION_FOUND"),
     )
 )

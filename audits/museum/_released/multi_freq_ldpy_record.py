@@ -6,5 +6,5 @@ from multi_freq_ldpy.mdim_freq_est.RSpFD_solution import RSpFD_GRR_Client
 
 
 def report(record):
-    """Release the report of one person, whose bits are the letters of a word."""
-    return [int(value) for value in RSpFD_GRR_Client([int(bit) for bit in record], [2, 2], 2, 1.0)]
+    """Release the report of one person, two bits as one number."""
+    return [int(value) for value in RSpFD_GRR_Client([record >> 1, record & 1], [2, 2], 2, 1.0)]
