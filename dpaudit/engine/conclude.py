@@ -204,7 +204,7 @@ class Conclusion:
             return Verdict.INCONCLUSIVE
         if shown.refuted:
             accused = self._accused(shown)
-            if not self.hurried and (how := self._dependence(accused)) is not None:
+            if (how := self._dependence(accused)) is not None:
                 self._add_message(DEPENDENT.format(how=how, error=f"{ERROR_PROBABILITY:g}"))
                 return Verdict.INCONCLUSIVE
             if (self._settled_any and self.phase.watch.constant) or accused.timeline.is_constant():
@@ -299,7 +299,7 @@ class Conclusion:
         """Return how the releases that an accusation rests on depend on each other; None if they were not seen to."""
         timeline, learner = accused.timeline, accused.learner
         if timeline.is_constant():
-            return CHANGES_LATER if self._changes_later(accused) else None
+            return CHANGES_LATER if not self.hurried and self._changes_later(accused) else None
         if timeline.size < FEWEST_RELEASES:
             return None
         rng = np.random.Generator(np.random.PCG64(seed_child(self.request.entropy, SeedKey.ORDERS)))

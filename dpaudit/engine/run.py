@@ -78,6 +78,8 @@ class RunLimits:
     """The largest share of the samples, and of the samples drawn so far, that goes into further probes."""
     first_sweep: int = 5_000
     """Many more pairs are looked at once so many samples showed nothing."""
+    first_sweep_share: float = 0.03
+    """They are looked at once this share of the samples that can be drawn showed nothing, too."""
     first_proposals: int = 20_000
     """The most promising pair is edited for the first time after so many samples."""
     proposal_growth: float = 1.7
@@ -262,14 +264,21 @@ class Run:
         """Leave out pairs for which there is no time, by the rate of the first calls."""
         if self.deadline is None or not self.budget.drawn:
             return
-        rate = self.budget.drawn / max(self.seconds_drawing, 1e-9)
-        affordable = rate * max(self.deadline - time.monotonic(), 0.0) / LIMITS_OF_RUN.per_pair_in_time
+        affordable = self._samples_in_time() / LIMITS_OF_RUN.per_pair_in_time
         if affordable < len(self.phase.campaign.candidates):
             tried = max(1, int(affordable))
             self.phase.campaign.keep(tried)
+            each = self.seconds_drawing / self.budget.drawn
             self.messages.append(
-                f"Calls take {1.0 / rate:.2g} s each, so only {tried} pair(s) were tried; raise seconds= for more."
+                f"Calls take {each:.2g} s each, so only {tried} pair(s) were tried; raise seconds= for more."
             )
+
+    def _samples_in_time(self) -> float:
+        """Return how many samples there is time for, at the rate so far; at most those that are left."""
+        if self.deadline is None:
+            return 2.0 * self.budget.left
+        rate = self.budget.drawn / max(self.seconds_drawing, 1e-9)
+        return min(2.0 * self.budget.left, rate * max(self.deadline - time.monotonic(), 0.0))
 
     def _probe_again(self, pair: Pair) -> None:
         """Probe with more outputs once these are a small share of those drawn, if a few did not vary enough."""
@@ -318,7 +327,7 @@ class Run:
                     return StoppedBy.VIOLATION
                 if settled.complete and self._out_of_time():
                     return StoppedBy.SECONDS
-                if settled.complete and self.budget.drawn >= LIMITS_OF_RUN.first_sweep and not self.swept:
+                if settled.complete and not self.swept and self.budget.drawn >= self._sweep_at():
                     self._sweep()
                 if settled.complete and self.budget.drawn >= self.propose_at:
                     self._propose()
@@ -460,10 +469,15 @@ class Run:
     def _out_of_time(self, needed: float = 0.0) -> bool:
         return self.deadline is not None and time.monotonic() + needed >= self.deadline
 
+    def _sweep_at(self) -> float:
+        """Return the number of samples after which many more pairs are looked at."""
+        total = self.budget.drawn + self._samples_in_time()
+        return max(LIMITS_OF_RUN.first_sweep, LIMITS_OF_RUN.first_sweep_share * total)
+
     def _sweep(self) -> None:
         """Look at many more pairs with a few outputs each, once, and propose those that look most different."""
         self.swept = True
-        rows = SWEEP.rows(self.options.samples)
+        rows = SWEEP.rows(self.budget.drawn + int(self._samples_in_time()))
         if (
             not rows
             or not self.phase.campaign.open_to_proposals

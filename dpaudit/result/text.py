@@ -106,13 +106,23 @@ def _violation(result: Result) -> list[str]:
         "",
         *_paragraph(
             f"The claim is false, or an event of probability {result.alpha:g} has happened. Claimed: {claim_text(result.claim)}. "
-            f"Shown: {shown(result)}."
+            f"Shown: {shown(result)}.{_rests_on(result)}"
         ),
     ]
     witness = result.witness
     if witness is None:
         return lines
     return [*lines, "", *_witness(witness)]
+
+
+def _rests_on(result: Result) -> str:
+    """Return what verdict and bound rest on, where outputs came many to a call."""
+    if not result.samples_confirming:
+        return ""
+    return (
+        f" Refuted again on {result.samples_confirming:,} releases drawn one call each; the bound assumes that outputs of one "
+        "call are independent."
+    )
 
 
 def _witness(witness: Witness) -> list[str]:

@@ -11,6 +11,7 @@ import numpy as np
 from dpaudit import exact
 from dpaudit._util.validation import array_within, check_interval, check_open_unit, check_positive
 from dpaudit.claims import PureDP, Relation
+from dpaudit.errors import InvalidArgument
 
 from .._common import Floats, Query, answer_of, answers_of, check_draw
 from ..laplace import LaplaceMechanism, add_laplace, laplace_law
@@ -94,10 +95,14 @@ class OccasionallyRaw:
         return outputs
 
     def law(self, data: Any) -> exact.Law:
-        """An atom at the answer and a Laplace density around it."""
-        answer = float(answer_of(None, data))
+        """An atom at the answer and a Laplace density around it, for one answer: several are raw together."""
+        answers = np.asarray(answer_of(None, data))
+        if answers.size != 1:
+            raise InvalidArgument(f"data={data!r} must hold one answer; the joint law of several is not written down.")
+        answer = float(answers.item())
         noisy = exact.Laplace(answer, self.sensitivity / self.epsilon)
-        return exact.WithAtoms({answer: self.probability}, 1.0 - self.probability, noisy)
+        law = exact.WithAtoms({answer: self.probability}, 1.0 - self.probability, noisy)
+        return law if answers.ndim == 0 else exact.Product([law])
 
 
 @dataclass(frozen=True, slots=True)

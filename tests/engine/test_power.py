@@ -13,7 +13,7 @@ import pytest
 from hypothesis import strategies as st
 
 import dpaudit
-from benchmarks.detection import ALPHA, ONE, PROMISES, SEARCHING, Promise, samples_to_detect
+from benchmarks.detection import ALPHA, ONE, PROMISES, SEARCHING, Promise, audits, samples_to_detect
 from dpaudit import PureDP, Verdict, neighbours
 from dpaudit.engine.search.detectable import COST_OF_NUMBERS, MASSES, SearchCost, detectable_epsilon
 from mechanisms.broken.laplace import MisscaledLaplace
@@ -26,9 +26,7 @@ by_bug = pytest.mark.parametrize("name", PROMISES)
 def median_samples(promise: Promise, where: Any, *, budget: int, seeds: int) -> float:
     """Median number of outputs at the violation; infinite where it was not found."""
     mechanism = promise.mechanism
-    return float(
-        np.median([samples_to_detect(mechanism, mechanism.claim, where, budget, seed) for seed in range(seeds)])
-    )
+    return float(np.median(list(map(samples_to_detect, audits(mechanism, mechanism.claim, where, budget, seeds)))))
 
 
 @by_bug
