@@ -27,9 +27,10 @@ def environment(home: Path, library: str, requires: Sequence[str], alone: Sequen
     stamp = root / "installed.txt"
     if stamp.is_file():
         return python
+    print(f"{library}: making {root}", flush=True)
     try:
         venv.create(root, with_pip=True, clear=True)
-        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-compile"]
         if requires:
             subprocess.run([*pip, *requires], check=True)
         if alone:

@@ -29,10 +29,10 @@ HERE = Path(__file__).resolve().parent
 SAMPLES, SECONDS = 20_000, 120.0
 TITLE = """# Scoreboard: audits of current releases
 
-Each row is a call of a library, in an environment of its own with the newest release that pip installs, audited by `make scoreboard`
-on given pairs of data sets at alpha 1e-6. A violation is a leak of that call beyond its claim. Nothing found is no proof: the column
-"caught from" says from which epsilon on a leak in an event of probability 0.1 would have been caught. Verdicts are about values;
-rows with "(bits)" are about the channel `representation`.
+Each row is a call of a library, in an environment of its own with the newest release that pip installs, audited by
+`make scoreboard` on given pairs of data sets at alpha 1e-6. A violation is a leak of that call beyond its claim. Nothing found is no
+proof: the column "caught from" says from which epsilon on a leak in an event of probability 0.1 would have
+been caught. Verdicts are about values; rows with "(bits)" are about the channel `representation`.
 
 | library | version | function | claim | relation | verdict | shown | samples | seconds | caught from | more |
 |---|---|---|---|---|---|---:|---:|---:|---:|---|
@@ -42,10 +42,12 @@ rows with "(bits)" are about the channel `representation`.
 def main(names: list[str]) -> int:
     """Audit what has no result yet, and write the table."""
     home = home_of("SCOREBOARD_HOME", "scoreboard")
-    rows = []
+    rows: list[list[str]] = []
     for library in LIBRARIES:
-        wanted = not names or library.name in names
-        rows.extend(_rows(library, home, run=wanted))
+        kept = home / "rows" / f"{library.name}.json"
+        if not names or library.name in names:
+            write_whole(kept, json.dumps(list(_rows(library, home))))
+        rows.extend(json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else [])
     text = TITLE + "".join(f"| {' | '.join(row)} |\n" for row in rows)
     text += "\nNot run:\n\n" + "".join(f"- {name}: {why}\n" for name, why in NOT_RUN.items())
     write_whole(HERE / "SCOREBOARD.md", text)
@@ -53,8 +55,8 @@ def main(names: list[str]) -> int:
     return 0
 
 
-def _rows(library: Library, home: Path, *, run: bool) -> Iterator[list[str]]:
-    """Yield the rows of a library; of results that are there, unless it is to be run."""
+def _rows(library: Library, home: Path) -> Iterator[list[str]]:
+    """Yield the rows of a library, after running what has no result yet."""
     try:
         python = environment(home / "environments", library.name, library.requires, library.alone)
     except subprocess.CalledProcessError as error:
@@ -68,13 +70,11 @@ def _rows(library: Library, home: Path, *, run: bool) -> Iterator[list[str]]:
         path = home / "results" / f"{library.name}-{call.function}-{digest}.json"
         if path.is_file():
             plain = json.loads(path.read_text(encoding="utf-8"))
-        elif run:
+        else:
             print(f"{library.name} {version}: {call.function}", flush=True)
             plain = _audited(library, call, python, file)
             if "error" not in plain:  # an error may be gone next time
                 write_whole(path, json.dumps(plain))
-        else:
-            continue
         yield _row(library, version, call, plain)
 
 

@@ -66,8 +66,8 @@ def long_soue(item):
 
 
 def record_grr(record):
-    return [int(value) for value in RSpFD_GRR_Client([int(bit) for bit in record], [2, 2], 2, 1.0)]
+    return [int(value) for value in RSpFD_GRR_Client([record >> 1, record & 1], [2, 2], 2, 1.0)]
 
 
 def record_unary(record):
-    return [float(bit) for part in RSpFD_UE_zero_Client([int(bit) for bit in record], [2, 2], 2, 1.0) for bit in part]
+    return [float(bit) for part in RSpFD_UE_zero_Client([record >> 1, record & 1], [2, 2], 2, 1.0) for bit in part]
