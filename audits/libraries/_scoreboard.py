@@ -14,7 +14,6 @@ import math
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +29,9 @@ SAMPLES, SECONDS = 20_000, 120.0
 TITLE = """# Scoreboard: audits of current releases
 
 Each row is a call of a library, in an environment of its own with the newest release that pip installs, audited by
-`make scoreboard` on given pairs of data sets at alpha 1e-6. A violation is a leak of that call beyond its claim. Nothing found is no
-proof: the column "caught from" says from which epsilon on a leak in an event of probability 0.1 would have
-been caught. Verdicts are about values; rows with "(bits)" are about the channel `representation`.
+`make scoreboard` on given pairs of data sets at alpha 1e-6. A violation is a leak of that call beyond its claim. Nothing found
+is no proof: the column "caught from" says from which epsilon on a leak in an event of probability 0.1 would have been caught.
+Verdicts are about values; rows with "(bits)" are about the channel `representation`.
 
 | library | version | function | claim | relation | verdict | shown | samples | seconds | caught from | more |
 |---|---|---|---|---|---|---:|---:|---:|---:|---|
@@ -94,8 +93,8 @@ def _audited(library: Library, call: Call, python: Path, file: Path) -> dict[str
     try:
         result = dpaudit.audit(
             mechanism,
-            replace(call.claim, relation=None),  # pairs of answers and of items follow no rule that could be checked
-            neighbours.fixed(call.pairs),
+            call.claim,
+            neighbours.fixed(call.pairs, relation=call.claim.relation),
             name=f"{library.name} {call.function}",
             channel=call.channel,  # type: ignore[arg-type]
             progress=False,
