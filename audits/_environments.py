@@ -21,8 +21,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 
 def environment(home: Path, library: str, requires: Sequence[str], alone: Sequence[str] = ()) -> Path:
     """Return an interpreter with everything installed; those ``alone`` without their dependencies."""
-    wanted = "\n".join([*requires, *(f"{name} alone" for name in alone)])
-    root = home / f"{library}-{hashlib.blake2b(wanted.encode(), digest_size=6).hexdigest()}"
+    wanted, root = _folder(home, library, requires, alone)
     python = root / ("Scripts" if os.name == "nt" else "bin") / "python"
     stamp = root / "installed.txt"
     if stamp.is_file():
@@ -40,6 +39,16 @@ def environment(home: Path, library: str, requires: Sequence[str], alone: Sequen
         shutil.rmtree(root, ignore_errors=True)
         raise
     return python
+
+
+def is_made(home: Path, library: str, requires: Sequence[str], alone: Sequence[str] = ()) -> bool:
+    """Return whether :func:`environment` has nothing left to do."""
+    return (_folder(home, library, requires, alone)[1] / "installed.txt").is_file()
+
+
+def _folder(home: Path, library: str, requires: Sequence[str], alone: Sequence[str]) -> tuple[str, Path]:
+    wanted = "\n".join([*requires, *(f"{name} alone" for name in alone)])
+    return wanted, home / f"{library}-{hashlib.blake2b(wanted.encode(), digest_size=6).hexdigest()}"
 
 
 def home_of(variable: str, folder: str) -> Path:

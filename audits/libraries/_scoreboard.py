@@ -1,6 +1,6 @@
 """Audit the libraries of ``_entries`` in environments of their own, and write SCOREBOARD.md; what was done before is kept.
 
-    python -m audits.libraries._scoreboard [LIBRARY...]
+    python -m audits.libraries._scoreboard [LIBRARY...]      # none: all of them; "table": only write the table
 
 Environments and results are in ~/.cache/dpaudit/scoreboard, or $SCOREBOARD_HOME. A result is used again while version, function,
 claim, pairs and options are the same; remove the folder to start afresh.
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import dpaudit
-from audits._environments import environment, home_of
+from audits._environments import environment, home_of, is_made
 from audits.libraries._entries import LIBRARIES, NOT_RUN, Call, Library
 from dpaudit import Verdict, neighbours
 from dpaudit._util.files import write_whole
@@ -43,10 +43,7 @@ def main(names: list[str]) -> int:
     home = home_of("SCOREBOARD_HOME", "scoreboard")
     rows: list[list[str]] = []
     for library in LIBRARIES:
-        kept = home / "rows" / f"{library.name}.json"
-        if not names or library.name in names:
-            write_whole(kept, json.dumps(list(_rows(library, home))))
-        rows.extend(json.loads(kept.read_text(encoding="utf-8")) if kept.is_file() else [])
+        rows.extend(_rows(library, home, run=not names or library.name in names))
     text = TITLE + "".join(f"| {' | '.join(row)} |\n" for row in rows)
     text += "\nNot run:\n\n" + "".join(f"- {name}: {why}\n" for name, why in NOT_RUN.items())
     write_whole(HERE / "SCOREBOARD.md", text)
@@ -54,8 +51,10 @@ def main(names: list[str]) -> int:
     return 0
 
 
-def _rows(library: Library, home: Path) -> Iterator[list[str]]:
-    """Yield the rows of a library, after running what has no result yet."""
+def _rows(library: Library, home: Path, *, run: bool) -> Iterator[list[str]]:
+    """Yield the rows of a library; what has no result yet is run, or left out."""
+    if not run and not is_made(home / "environments", library.name, library.requires, library.alone):
+        return
     try:
         python = environment(home / "environments", library.name, library.requires, library.alone)
     except subprocess.CalledProcessError as error:
@@ -69,6 +68,8 @@ def _rows(library: Library, home: Path) -> Iterator[list[str]]:
         path = home / "results" / f"{library.name}-{call.function}-{digest}.json"
         if path.is_file():
             plain = json.loads(path.read_text(encoding="utf-8"))
+        elif not run:
+            continue
         else:
             print(f"{library.name} {version}: {call.function}", flush=True)
             plain = _audited(library, call, python, file)
@@ -119,6 +120,8 @@ def _row(library: Library, version: str, call: Call, plain: dict[str, Any]) -> l
     if result.verdict is Verdict.INCONCLUSIVE:
         more = _short(result.messages[0] if result.messages else "")
     caught = f"{result.detectable_epsilon:.3g}" if math.isfinite(result.detectable_epsilon) else "nothing"
+    if result.verdict is Verdict.VIOLATION:
+        caught = ""  # it stopped early
     return [
         *begin, result.verdict.value, f"{result.epsilon_lower:.3g}", f"{result.samples:,}", f"{result.seconds:.1f}", caught, more,
     ]  # fmt: skip
