@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from dpaudit._util.literals import rebuild
-from dpaudit.baseline.plain_events import read_event
 from dpaudit.baseline.stored import Leading
 from dpaudit.engine.encoding.batch import Encoded, encode
 from dpaudit.engine.encoding.feature_table import table_of_blocks
 from dpaudit.engine.sampling.blocks import BatchRaised, OutOfTime, Sampler
 from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.engine.views.condition import AnyOf
+from dpaudit.engine.views.plain_events import read_event
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import Outputs, as_mechanism
 

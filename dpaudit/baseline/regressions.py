@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit._util.terminal.exit_codes import ExitCode
-from dpaudit.baseline.plain_events import log_ratio_interval
 from dpaudit.baseline.stored import Baseline, Leading, Stored, read
 from dpaudit.claims import Verdict
 from dpaudit.engine.evidence.claim_points import points_of
+from dpaudit.engine.views.plain_events import log_ratio_interval
 from dpaudit.errors import InvalidArgument
 from dpaudit.utility.result import AccuracyResult
 

@@ -15,8 +15,8 @@ from typing import Any
 from dpaudit._util.files import write_whole
 from dpaudit._util.terminal.exit_codes import ExitCode
 from dpaudit._util.validation import check_open_unit
-from dpaudit.baseline.plain_events import read_event
 from dpaudit.claims import Claim, Verdict
+from dpaudit.engine.views.plain_events import read_event
 from dpaudit.errors import InvalidArgument
 from dpaudit.report.document import Document
 from dpaudit.result.model import Channel, Result, claim_from_dict, claim_to_dict, versions

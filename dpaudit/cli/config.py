@@ -25,7 +25,7 @@ PROFILES: dict[str, dict[str, Any]] = {
 }
 _WHOLE = ("samples", "max_audits", "seed", "workers")
 _REAL = ("seconds", "timeout", "alpha")
-_TEXT = ("channel", "executor", "baseline", "fail_on", "profile")
+_TEXT = ("channel", "accumulate", "executor", "baseline", "fail_on", "profile")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +41,7 @@ class Settings:
     max_audits: int = 1000  # each audit gets alpha / max_audits, however many of them are selected
     seed: int | None = None
     channel: str | None = None
+    accumulate: str | None = None  # the file in which evidence is kept from run to run
     workers: int = 1
     executor: str | None = None
     baseline: str | None = None
@@ -76,7 +77,7 @@ class Settings:
 
     def overrides(self) -> dict[str, Any]:
         """Options for every audit that were set, here or by the profile."""
-        named = ("samples", "seconds", "timeout", "seed", "channel")
+        named = ("samples", "seconds", "timeout", "seed", "channel", "accumulate")
         own = {name: getattr(self, name) for name in named if getattr(self, name) is not None}
         return {**(PROFILES[self.profile] if self.profile else {}), **own}
 

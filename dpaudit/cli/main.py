@@ -233,7 +233,8 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
 
 
 _SETTINGS = (
-    "profile", "samples", "seconds", "timeout", "alpha", "seed", "channel", "workers", "executor", "fail_on", "max_audits",
+    "profile", "samples", "seconds", "timeout", "alpha", "seed", "channel", "accumulate", "workers", "executor", "fail_on",
+    "max_audits",
 )  # fmt: skip
 
 
@@ -306,6 +307,11 @@ def _options(parser: argparse.ArgumentParser, *, has_claim: bool = False) -> Non
         parser.add_argument("--profile", choices=BUDGETS, help="budget per audit: ci is about 5 seconds")
     parser.add_argument("--alpha", type=float, metavar="A", help="false-alarm probability of the run (default 1e-6)")
     parser.add_argument("--seed", type=int, metavar="N", help="root of all random numbers")
+    parser.add_argument(
+        "--accumulate",
+        metavar="FILE",
+        help="go on with the evidence that earlier runs left in this file, and add to it",
+    )
     parser.add_argument(
         "--channel",
         choices=("value", "representation", "timing"),

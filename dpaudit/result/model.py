@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 RESULT_FORMAT = 2
 # Format 1 is read too: it has other names for these entries of a result and of its witness.
 ADDED = {"samples_confirming": 0, "coverage": 1.0}  # entries that results of format 1 lack
-ADDED_LATER = {"searched": (), "samples_needed": None}  # entries that results of format 2 may lack
+ADDED_LATER = {"searched": (), "samples_needed": None, "accumulated": ()}  # entries that results of format 2 may lack
 OLD_RESULT_NAMES = {"log_threshold": "threshold"}
 OLD_WITNESS_NAMES = {"observed_log_ratio": "epsilon"}
 
@@ -132,6 +132,7 @@ class Result:
     samples_needed: int | None = None  # of an undecided audit: about how many would decide; None if no number would
     searched: tuple[str, ...] = ()  # scores that were tried late, because the usual ones had won nothing
     outputs: Mapping[str, Any] = field(default_factory=dict, hash=False)  # small summary for pictures
+    accumulated: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)  # the runs whose evidence was kept
     versions: Mapping[str, str] = field(default_factory=versions, hash=False)
 
     def __str__(self) -> str:
@@ -157,14 +158,16 @@ class Result:
 
         return as_html(self)
 
-    def plot(self, kind: Literal["outputs", "evidence", "profile"] = "outputs", *, axes: Axes | None = None) -> Axes:
+    def plot(
+        self, kind: Literal["outputs", "evidence", "profile", "runs"] = "outputs", *, axes: Axes | None = None
+    ) -> Axes:
         """Draw a picture of the result with matplotlib.
 
         Parameters
         ----------
-        kind : {"outputs", "evidence", "profile"}
-            Outputs on both data sets with the event; evidence against the number of samples; or the claimed privacy profile
-            with the lower bounds.
+        kind : {"outputs", "evidence", "profile", "runs"}
+            Outputs on both data sets with the event; evidence against the number of samples; the claimed privacy profile
+            with the lower bounds; or evidence and bound over the runs whose evidence was kept (``accumulate=``).
         axes : matplotlib.axes.Axes, optional
             Where to draw; None: on a new figure.
 
@@ -203,7 +206,7 @@ class Result:
         fields["relation"] = None if plain["relation"] is None else Relation(plain["relation"])
         fields["detectable"] = {float(mass): float(value) for mass, value in plain["detectable"].items()}
         fields["messages"] = tuple(plain["messages"])
-        fields["searched"] = tuple(fields["searched"])
+        fields["searched"], fields["accumulated"] = tuple(fields["searched"]), tuple(fields["accumulated"])
         fields["trajectory"] = tuple((int(n), float(w)) for n, w in plain["trajectory"])
         if plain["witness"] is not None:
             shown = _fields(Witness, plain["witness"], OLD_WITNESS_NAMES if old else {})

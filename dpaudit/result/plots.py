@@ -158,6 +158,30 @@ def evidence(result: Result) -> Drawing | None:
     return Drawing("Evidence against the claim", caption, draw)
 
 
+def runs(result: Result) -> Drawing | None:
+    """Evidence and lower bound at the end of each run whose evidence was kept; None if it was not."""
+    ends = [(int(run["run"]), float(run["log_wealth"]), float(run["epsilon_lower"])) for run in result.accumulated]
+    if not ends:
+        return None
+    numbers, log_wealth, epsilon = np.array(ends, dtype=np.float64).T
+    threshold = result.log_threshold / math.log(10.0)
+
+    def draw(axes: Axes) -> None:
+        tens = log_wealth / math.log(10.0)
+        axes.plot(numbers, tens, color=COLOURS["data"], marker="o", markersize=3.0, label="evidence")
+        axes.axhline(threshold, color=COLOURS["alarm"], linestyle="--", linewidth=1.2, label="threshold")
+        axes.set(xlabel="run", ylabel="evidence, powers of ten")
+        axes.set_ylim(min(-1.0, float(tens.min()) - 0.5), max(threshold, float(tens.max())) * 1.12)
+        axes.set_xticks(range(1, len(ends) + 1, max(1, math.ceil(len(ends) / 8))))
+        bound = axes.twinx()
+        bound.plot(numbers, epsilon, color=COLOURS["neighbour"], marker="s", markersize=3.0, label="epsilon shown")
+        bound.set(ylabel="epsilon shown", ylim=(0.0, max(float(epsilon.max()), result.claim.parameter) * 1.12))
+        axes.legend(handles=[*axes.get_lines(), *bound.get_lines()], loc="best")
+
+    caption = f"{len(ends)} runs share one alpha of {result.alpha:g}: each goes on with the evidence that the one before it left."
+    return Drawing("Evidence over the runs", caption, draw)
+
+
 def outputs(result: Result) -> Drawing | None:
     """Outputs under both data sets with the event shaded; None where the result has no summary of outputs."""
     found = Summary.read(result.outputs)
@@ -370,6 +394,7 @@ DRAWINGS: Mapping[str, Callable[[Result], Drawing | None]] = {
     "evidence": evidence,
     "outputs": outputs,
     "profile": profile,
+    "runs": runs,
 }
 
 

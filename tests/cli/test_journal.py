@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import dpaudit
 from dpaudit import neighbours
-from dpaudit.cli.journal import KEPT_JOURNALS, Journal, audit_key, describe, read_lines, sources_digest
+from dpaudit.cli.journal import KEPT_JOURNALS, Journal, audit_key, read_lines, sources_digest
+from dpaudit.engine.accumulate.identity import describe
 from dpaudit.engine.audit import Audit
 
 

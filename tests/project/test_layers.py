@@ -60,6 +60,7 @@ ENGINE_LAYER = {
     "pairs": 5,
     "single_releases": 5,
     "run": 6,
+    "accumulate": 6.5,
     "audit": 7,
 }
 FOR_MECHANISMS = {"errors", "_util", "claims", "mechanism", "neighbours", "exact", "accuracy"}

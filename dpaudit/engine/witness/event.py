@@ -86,9 +86,7 @@ class RatedEvent:
 def simplest(sides: Sides, views: Sequence[View], points: Points, labels: Mapping[int, str]) -> Event | None:
     """Return the simplest event that keeps most of the best advantage on these outputs."""
     rated = [
-        candidate
-        for view in _with_coordinates(sides, views)
-        for candidate in _rated_events(view, sides, points, labels)
+        candidate for view in with_coordinates(sides, views) for candidate in _rated_events(view, sides, points, labels)
     ]
     if not rated:
         return None
@@ -99,7 +97,7 @@ def simplest(sides: Sides, views: Sequence[View], points: Points, labels: Mappin
     return replace(event, note=explained(labels))
 
 
-def _with_coordinates(sides: Sides, views: Sequence[View]) -> Iterator[View]:
+def with_coordinates(sides: Sides, views: Sequence[View]) -> Iterator[View]:
     """Yield the views with cuts that a person can read, and every coordinate by itself."""
     for view in views:
         yield view.readable(sides)

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import dpaudit
-from dpaudit.baseline.plain_events import read_event
 from dpaudit.engine.encoding.batch import encode, numbers, stack
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.views import learner
@@ -25,6 +24,7 @@ from dpaudit.engine.views.late.derived import (
 )
 from dpaudit.engine.views.late.grid_view import Cut, GridView
 from dpaudit.engine.views.late.search import late_views
+from dpaudit.engine.views.plain_events import read_event
 from dpaudit.engine.views.scores import Coordinate, fit_network
 from dpaudit.engine.witness.python_code import event_code
 from dpaudit.replay import decimals, summary

@@ -26,8 +26,9 @@ and besides, for the channel ``representation``,
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,36 @@ def read_event(event: Any) -> AnyOf:
     return AnyOf(tuple(map(_part, event["any"])), negated)
 
 
+def union(events: Sequence[Mapping[str, Any]]) -> AnyOf:
+    """Return the union of events, with adjacent intervals of one number joined.
+
+    >>> halves = [{"any": [{"column": 0, "within": [[0.5, None]]}]}, {"any": [{"column": 0, "within": [["-inf", 0.5]]}]}]
+    >>> union(halves).plain()
+    {'any': [{'column': 0, 'within': [['-inf', None]]}], 'not': False}
+    """
+    if any(event.get("not") for event in events):
+        return AnyOf(tuple(map(read_event, events)))
+    parts: dict[str, dict[str, Any]] = {}
+    for part in (part for event in events for part in event["any"]):
+        key = json.dumps({name: value for name, value in part.items() if name not in ("within", "nan")}, sort_keys=True)
+        known = parts.setdefault(key, {**part, **({"within": []} if "within" in part else {})})
+        if "within" in part:
+            known["within"] = _joined([*known["within"], *part["within"]])
+        if part.get("nan"):
+            known["nan"] = True
+    return read_event({"any": list(parts.values())})
+
+
+def _joined(intervals: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    joined: list[list[Any]] = []
+    for low, high in sorted(intervals, key=lambda interval: float(interval[0])):
+        if joined and joined[-1][1] == low:
+            joined[-1][1] = high
+        else:
+            joined.append([low, high])
+    return joined
+
+
 def _part(part: Any, *, nested: bool = False) -> AllOf:
     if not isinstance(part, Mapping) or set(part) - _KEYS or ("all" in part and (nested or len(part) > 1)):
         raise InvalidArgument(f"event: {shorten(part)} is not a part of an event.")
@@ -100,21 +131,29 @@ def _part(part: Any, *, nested: bool = False) -> AllOf:
 
 
 def _conditions(part: Mapping[str, Any]) -> Iterator[Condition]:
+    measured = "column" in part or "feature" in part or "linear" in part
+    single = "code" in part and part.get("column") == 0 and not part.keys() & {"modulus", "equals", "lowest_bit"}
     if "code" in part:
-        yield Structure(_code(part["code"]), str(part.get("structure", "")))
+        label = str(part.get("structure", ""))
+        yield Structure(_code(part["code"]), label, _number(part, "output") if single else None)
     if "other_than" in part:
         yield OtherStructure(tuple(map(_code, part["other_than"])))
     if "records" in part:
         yield Records(tuple(map(_code, part["records"])))
-    if "column" in part or "feature" in part or "linear" in part:
-        quantity = _quantity(part)
-        number = Number(quantity, tuple(_intervals(part)), part.get("nan", False) is True)
-        yield AnyOf((number, Values(quantity, tuple(float(value) for value in part.get("equals", ())))))
+    if measured and not single:
+        values = tuple(float(value) for value in part.get("equals", ()))
+        number = _number(part, _quantity(part).describe())
+        exact = Values(number.of, values)
+        yield exact if not part.get("within") and not number.nan else AnyOf((number, exact)) if values else number
         if "lowest_bit" in part:
             anything = Number(Coordinate(_place(part["column"])), (Interval(-math.inf, None),), nan=True)
             yield Bits(anything, tuple(map(_grid, part["lowest_bit"])), part.get("other_bits", False) is True)
     elif "lowest_bit" in part:
         raise KeyError("column")
+
+
+def _number(part: Mapping[str, Any], name: str) -> Number:
+    return Number(_quantity(part), tuple(_intervals(part)), part.get("nan", False) is True, name)
 
 
 def _intervals(part: Mapping[str, Any]) -> Iterator[Interval]:

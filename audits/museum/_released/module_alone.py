@@ -9,20 +9,13 @@ from __future__ import annotations
 
 import importlib
 import sys
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distribution
 from types import ModuleType
-
-from dpaudit.errors import MissingDependency
 
 
 def module_alone(name: str, released_in: str) -> ModuleType:
-    """The module of that dotted name from an installed distribution; its parents are not run."""
-    try:
-        home = distribution(released_in)
-    except PackageNotFoundError as error:
-        raise MissingDependency(
-            f"{released_in} is not installed; audits/museum/run makes the environment of an exhibit."
-        ) from error
+    """Return the module of that dotted name from an installed distribution; its parents are not run."""
+    home = distribution(released_in)
     *parents, _ = name.split(".")
     for depth in range(1, len(parents) + 1):
         parent = ".".join(parents[:depth])
