@@ -1,4 +1,4 @@
-"""What evidence is about: the mechanism with its code, the packages, the claim, and the options that shape the evidence."""
+"""The identity of evidence: the mechanism with its code, the packages, the claim, and the options that shape the evidence."""
 
 from __future__ import annotations
 

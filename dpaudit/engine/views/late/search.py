@@ -145,7 +145,7 @@ def _halves(sides: Sides, rows: int) -> tuple[Sides, Sides]:
     return (sides[0].rows(fit), sides[1].rows(fit)), (sides[0].rows(rest), sides[1].rows(rest))
 
 
-class _Cells:
+class _FittedCells:
     """Outputs of both sides, those to fit on before those to test on, and their cells by every cut that is made."""
 
     def __init__(self, fit: Sides, rest: Sides) -> None:
@@ -181,7 +181,7 @@ class _Cells:
 
 def _grid_views(fit: Sides, rest: Sides, width: int, points: Points) -> tuple[list[View], float]:
     """Return the clearest candidates, and by how many standard errors the best one exceeds the claim."""
-    cells = _Cells(fit, rest)
+    cells = _FittedCells(fit, rest)
     candidates = list(_grids(cells, width))
     if not candidates:
         return [], -np.inf
@@ -191,7 +191,7 @@ def _grid_views(fit: Sides, rest: Sides, width: int, points: Points) -> tuple[li
     return [candidates[place] for place in best if score[place] > SEARCH.clear], float(score.max())
 
 
-def _grids(cells: _Cells, width: int) -> Iterator[GridView]:
+def _grids(cells: _FittedCells, width: int) -> Iterator[GridView]:
     """Yield the candidates, with cuts from the outputs of both sides."""
     columns = range(min(width, SEARCH.coordinates))
     for index in columns:
@@ -209,7 +209,7 @@ def _grids(cells: _Cells, width: int) -> Iterator[GridView]:
             yield GridView(" and ".join(axis.of.describe() for axis in some), some)
 
 
-def _alone(cells: _Cells, quantity: Quantity) -> GridView:
+def _alone(cells: _FittedCells, quantity: Quantity) -> GridView:
     return GridView(quantity.describe(), (cells.cut(quantity, SEARCH.cells[0]),))
 
 
