@@ -238,8 +238,9 @@ class _Explorer:
                 return None
             trace.check(*{drawn for number in numbers if is_symbol(number) for drawn in number.draws()})
             kinds: tuple[str | None, ...] = ()
-            for turn in range(_replays(numbers)):
-                values = _inside(trace, joint, _aimed(numbers, joint, turn), turn)
+            aims = [_aimed(numbers, joint, turn) for turn in range(_replays(numbers))] + _doubtful(trace, joint)
+            for turn, aim in enumerate(aims):
+                values = _inside(trace, joint, aim, turn)
                 shown = self._replayed(trace, values)
                 seen = self._compared(trace, skeleton, numbers, shown, values)
                 if turn and seen != kinds:
@@ -372,6 +373,18 @@ def _aimed(numbers: list[Any], joint: Joint, turn: int) -> dict[int, Region]:
             cells = [known.meet(region) for region, _ in number.cells]
             cells = [cell for cell in cells if source.log_mass(cell) > -math.inf]
             aims[number.drawn.index] = cells[turn % len(cells)]
+    return aims
+
+
+def _doubtful(trace: Trace, joint: Joint) -> list[dict[int, Region]]:
+    """One replay for each value of this path at which the rounding of floats decided a comparison."""
+    aims = []
+    for index, region in dict.fromkeys(trace.doubts):
+        inside = joint.regions[index].meet(region)
+        if trace.draws[index].source.log_mass(inside) > -math.inf:
+            if joint.dependent(index) is not None or any(index in group for group in trace.derived.values()):
+                raise Stop("A comparison of whole random numbers that the rounding of floats decides")
+            aims.append({index: inside})
     return aims
 
 

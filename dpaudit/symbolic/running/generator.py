@@ -94,12 +94,6 @@ def scaled(name: str, shift: Any, factor: Any) -> Any:
     return shift + of_draw(new_draw(_standard(name), name), factor=factor)
 
 
-def coin(probability: float, name: str = "binomial") -> Draw:
-    """A draw that is one with the given probability, else zero."""
-    p = Fraction(float(probability))
-    return new_draw(sources.finite(name, {0.0: 1 - p, 1.0: p}), name)
-
-
 def whole(low: int, high: int) -> Any:
     """A uniform whole number from ``low`` to ``high``, with both."""
     return low if low == high else of_draw(new_draw(sources.uniform_integers(low, high), "integers"))

@@ -132,6 +132,8 @@ class Trace:
     forks: list[Fork] = field(default_factory=list)
     derived: dict[int, tuple[int, ...]] = field(default_factory=dict)
     merged: dict[Any, Draw] = field(default_factory=dict)
+    doubts: list[tuple[int, Region]] = field(default_factory=list)
+    """Draws, and where in them the rounding of floats decided a comparison."""
     results: list[Any] = field(default_factory=list)
     generators: list[Any] = field(default_factory=list)
     stopped: Stop | None = None
