@@ -100,6 +100,9 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     check.add_argument(
         "--output-as", choices=("json", "text", "lines", "numbers"), help="what the program writes (default json)"
     )
+    check.add_argument(
+        "--samples-only", action="store_true", help="leave out the look at the exact law of the code before the audit"
+    )
     _options(check)
     _reports(check)
 

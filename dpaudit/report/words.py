@@ -20,6 +20,7 @@ from dpaudit.claims import (
 )
 from dpaudit.report.document import Document, Entry
 from dpaudit.result.model import Result
+from dpaudit.result.text import certainty
 
 RELATIONS = {
     Relation.SUBSTITUTE: "one row replaced; the number of rows is public",
@@ -101,7 +102,7 @@ def verdict_in_words(result: Result) -> str:
     """What the verdict means, in one or two sentences."""
     match result.verdict:
         case Verdict.VIOLATION:
-            return f"The claim is false, or an event of probability {result.alpha:g} has happened."
+            return certainty(result)
         case Verdict.NO_VIOLATION_FOUND:
             return (
                 "Nothing was found. This is not a proof of privacy: rarer leaks, and leaks on data that were not tried, "

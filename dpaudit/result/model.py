@@ -42,6 +42,7 @@ class StoppedBy(enum.Enum):
     """Why an audit ended."""
 
     VIOLATION = "violation"
+    EXACT = "exact"  # the exact law of the code refuted the claim, without samples
     SAMPLES = "samples"
     SECONDS = "seconds"
     INTERRUPT = "interrupt"
