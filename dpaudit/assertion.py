@@ -10,8 +10,7 @@ from dpaudit.engine.audit import audit, name_of, with_options_of_audit
 from dpaudit.engine.session import current
 from dpaudit.errors import Inconclusive, PrivacyViolation
 from dpaudit.neighbours import Neighbours
-from dpaudit.result.model import Result
-from dpaudit.symbolic.first_look import Looked, look
+from dpaudit.result.model import Result, with_note
 
 
 @with_options_of_audit
@@ -66,10 +65,13 @@ def assert_private(
     around = current()
     if around is not None:
         name, options = around.options(name, options)
-    looked = look(mechanism, claim, neighbours, name=name or name_of(mechanism), **options) if exact_first else Looked()
-    result = looked.result
+    result, note = None, ""
+    if exact_first:
+        from dpaudit.symbolic.first_look import look
+
+        result, note = look(mechanism, claim, neighbours, name=name or name_of(mechanism), **options)
     if result is None:
-        result = looked.noted(audit(mechanism, claim, neighbours, name=name, **options))
+        result = with_note(audit(mechanism, claim, neighbours, name=name, **options), note)
     if around is not None:
         around.finished(result)
         allow_inconclusive = allow_inconclusive or around.allows_inconclusive()

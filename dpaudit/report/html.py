@@ -23,6 +23,7 @@ from dpaudit.report.words import (
     outcome,
     verdict_in_words,
 )
+from dpaudit.result.model import StoppedBy
 from dpaudit.result.plots import Picture, pictures
 from dpaudit.result.svg import check_matplotlib
 from dpaudit.result.text import STOPPED, detectable_note, detectable_rows, shown
@@ -42,6 +43,7 @@ class Section:
     bound: str
     outcome: str
     caught: str
+    exact: bool
     pictures: tuple[Picture, ...]
 
 
@@ -115,6 +117,7 @@ def _sections(document: Document) -> list[Section]:
             bound=shown(entry.result),
             outcome=outcome(entry),
             caught=f"{caught:.3g}" if math.isfinite(caught := entry.result.detectable_epsilon) else "nothing",
+            exact=entry.result.stopped_by is StoppedBy.EXACT,
             pictures=pictures(entry.result, prefix=f"audit-{number}-") if number <= MOST_WITH_PICTURES else (),
         )
         for number, entry in enumerate(by_urgency(document), start=1)

@@ -18,7 +18,7 @@ from dpaudit.claims import (
     Verdict,
     ZeroConcentratedDP,
 )
-from dpaudit.report.document import Document, Entry
+from dpaudit.report.document import AnyEntry, Document, Entry
 from dpaudit.result.model import Result
 from dpaudit.result.text import certainty
 
@@ -118,7 +118,7 @@ def outcome(entry: Entry) -> str:
     return "as expected" if entry.met else f"unexpected: {entry.expect} was expected"
 
 
-def needs_attention(entry: Entry) -> bool:
+def needs_attention(entry: AnyEntry) -> bool:
     """Whether somebody has to act: a violation, an unmet expectation, or no decision."""
     return not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE)
 

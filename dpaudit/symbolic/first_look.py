@@ -21,8 +21,8 @@ import random
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,16 +84,11 @@ class Look:
 LOOK = Look()
 
 
-@dataclass(frozen=True, slots=True)
-class Looked:
+class Looked(NamedTuple):
     """What the look has shown: a violation, or a note for the result of the audit, or neither."""
 
     result: Result | None = None
     note: str = ""
-
-    def noted(self, result: Result) -> Result:
-        """Return the result of the audit that followed, with the note."""
-        return replace(result, messages=(*result.messages, self.note)) if self.note else result
 
 
 def look(mechanism: Any, claim: Claim, neighbours: Any, *, name: str, **options: Any) -> Looked:

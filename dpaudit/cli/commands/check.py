@@ -23,9 +23,9 @@ from dpaudit.errors import CannotFollow, DPAuditError, InvalidArgument
 from dpaudit.mechanism import batched, per_release
 from dpaudit.mechanism.programs import program
 from dpaudit.report import KINDS, check_reports
-from dpaudit.report.document import Document
+from dpaudit.report.document import Document, Entry
 from dpaudit.report.terminal import Style, show_story
-from dpaudit.result.model import StoppedBy
+from dpaudit.result.model import StoppedBy, with_note
 from dpaudit.symbolic.first_look import Looked, look
 
 if TYPE_CHECKING:
@@ -45,9 +45,9 @@ def check_command(args: argparse.Namespace, settings: Settings, here: Path, out:
                 outcome = Outcome(item.audit.name, entry_of(item, looked.result, settings.root))
             else:
                 outcome = attempt(item, options, settings.root, interrupts)
-    entry = outcome.entry
+    entry = outcome.entry if isinstance(outcome.entry, Entry) else None
     if entry is not None:
-        entry = replace(entry, result=looked.noted(entry.result))
+        entry = replace(entry, result=with_note(entry.result, looked.note))
     document = Document(
         entries=() if entry is None else (entry,),
         failures=() if outcome.failure is None else (outcome.failure,),
