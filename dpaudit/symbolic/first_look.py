@@ -20,6 +20,7 @@ import math
 import random
 import threading
 import time
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -48,7 +49,7 @@ from dpaudit.engine.witness.event import observed_epsilon
 from dpaudit.engine.witness.python_code import EventCode
 from dpaudit.engine.witness.script import script, write
 from dpaudit.engine.witness.shrink import frequency, literal
-from dpaudit.errors import CannotFollow, InvalidArgument, LawError
+from dpaudit.errors import CannotFollow, InvalidArgument
 from dpaudit.exact.verification import _profile_grid
 from dpaudit.mechanism import Batched, PerRelease, Plain, Raised, as_mechanism
 from dpaudit.neighbours import Neighbours, Pair, as_neighbours, check_relation
@@ -101,9 +102,10 @@ def look(mechanism: Any, claim: Claim, neighbours: Any, *, name: str, **options:
         return Looked()
     check_relation(claim, close)
     try:
-        with engine_state():
+        with engine_state(), warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore")
             looked = _Look(as_mechanism(mechanism), claim, close, name, options).run()
-    except (CannotFollow, LawError):
+    except Exception:  # not followed, or an exception of the user's code: the audit goes on, and says more
         return Looked()
     if looked.result is not None and options.get("on_event") is not None:
         options["on_event"](Finished(looked.result))

@@ -100,7 +100,7 @@ def inference(document: Document) -> list[str]:
     """Return the sentences on what can be inferred about a person."""
     said = [
         f"{entry['attribute']}: {entry['disclosed']} of {document['records']} records ({percent(entry['share'])}) are in classes "
-        "with one value; whoever knows the class of a person knows theirs. "
+        "with one value; an attacker who knows the class of a person knows theirs. "
         f"The l-diversity is {entry['l']}, and the t-closeness {entry['t']:.3g}."
         for entry in document["inference"]
     ]
