@@ -100,7 +100,7 @@ def test_other_claims(claim, true):
         assert claim.parameter < result.parameter_lower <= true
 
 
-@pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(1.0, 0.01), GaussianDP(2.0)])
+@pytest.mark.parametrize("claim", [PureDP(1.0), ApproxDP(1.0, 0.01)])
 def test_what_keeps_its_claim_is_noted_and_audited_by_samples(claim):
     result = dpaudit.assert_private(
         dpaudit.per_release(right_scale), claim, ONE_MORE, samples=20_000, allow_inconclusive=True
