@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 WORKERS ?= 2
 
-.PHONY: audit test test-lowest release-check lint types unit docs pictures golden atlas format clean
+.PHONY: audit test test-lowest release-check lint types unit docs pictures golden atlas scoreboard format clean
 
 audit: $(STAMP)
 	$(BIN)/python -m dpaudit run audits -j $(WORKERS)
@@ -49,6 +49,11 @@ release-check: $(STAMP)
 # Draws the picture of README.md and docs/index.md again.
 pictures: $(STAMP)
 	$(BIN)/python -m benchmarks.pictures docs/pictures
+
+# Audits the newest releases of other people's libraries, each in an environment of its own, and writes audits/libraries/SCOREBOARD.md.
+# Results of earlier runs are used again; the first run takes about an hour and two gigabytes.
+scoreboard: $(STAMP)
+	$(BIN)/python -m audits.libraries._scoreboard
 
 # Pins the results of the audits in tests/golden anew, and prints which of them changed.
 golden: $(STAMP)

@@ -24,6 +24,7 @@ NAMES = {
     "leaks": "samples to detect leaks in collections, text, bytes and combinations; sound twins",
     "soundness": "false alarms and bounds above the truth on tight mechanisms",
     "presentations": "false alarms on sound mechanisms that present their outputs differently",
+    "accumulated": "false alarms and leaks found where evidence grows over many runs",
     "promises": "leaks at exactly the detectable epsilon, and how many are found",
     "mutation": "mutants of the reference mechanisms, and how many are found",
     "scaling": "throughput over workers",

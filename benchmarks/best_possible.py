@@ -8,10 +8,17 @@ An e-process against epsilon-DP that sees n outputs of each side of a pair (P, Q
 All events are in it at once, so no single event can do better. The largest epsilon with ``n G(epsilon) >= log(1/alpha)`` is
 what the best audit shows in a typical run: :func:`best_epsilon`.
 
-*The minimum.* With multipliers a, b for the two total masses, every outcome is on its own: where ``q/c <= p <= c q`` does not
-bind, ``p = P/a`` and ``q = Q/b``; where P is too heavy, ``q = (P + Q)/(a c + b)`` and ``p = c q``; where Q is, with the roles
-exchanged. Multiplying the conditions by p and q and adding up gives ``a + b = 2``, so the dual is a concave function of a alone,
-and for each a the ratios ``f = P/p``, ``h = Q/q`` are a bet. Only the log-ratio of an outcome enters, so laws come as cells.
+*The minimum.* Against (epsilon, delta)-DP the pairs (p, q) are those with ``sum max(p - c q, 0) <= delta`` and the same with
+the roles exchanged. With multipliers a, b of the two total masses and k, m of these two sums, every outcome is on its own: the
+largest of ``P log f + Q log h`` with ``f = a + t - c s``, ``h = b - c t + s`` over t in [0, k] and s in [0, m], of which at most
+one is positive, and ``t = (b P - a c Q) / (c (P + Q))`` where that is inside. Then ``p = P / f`` and ``q = Q / h``: off the
+constraint for t = 0, on ``p = c q`` for t inside, beyond it for t = k. So
+
+    ``G = max { sum P log f + sum Q log h + 2 - a - b - delta (k + m) },``
+
+which is concave in (a, b, k, m), and whose gradient is what the constraints leave over. With delta = 0 nothing bounds t and s.
+At the maximum f and h are a bet: ``sum p f + sum q h <= a + b + delta (k + m) = 2`` for every pair that keeps the claim. Only
+the log-ratio of an outcome enters, so laws come as cells.
 """
 
 from __future__ import annotations
@@ -24,10 +31,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq, minimize
 
 from dpaudit import exact
-from dpaudit.exact.form import form_of
+from dpaudit.exact.form import Form, form_of
 from mechanisms._quadrature import log_laplace_cdf, log_laplace_density
 from mechanisms.broken.laplace import PrefixSum
 from mechanisms.composition import Composition
@@ -56,23 +63,45 @@ class Cells:
             return np.log(self.P) - np.log(self.Q)
 
 
-def growth(cells: Cells, epsilon: float) -> float:
-    """G(epsilon): the least relative entropy to a pair that is epsilon-DP, per output of each side."""
-    c = math.exp(epsilon)
-    ratio = cells.log_ratio
-    share_P, share_Q = 1.0 / (1.0 + np.exp(-ratio)), 1.0 / (1.0 + np.exp(ratio))
+def growth(cells: Cells, epsilon: float, delta: float = 0.0) -> float:
+    """G: the least relative entropy to a pair that keeps (epsilon, delta)-DP, per output of each side."""
+    c, P, Q = math.exp(epsilon), cells.P, cells.Q
 
-    def loss(a: float) -> float:
-        b = 2.0 - a
-        right, left = ratio > math.log(c * a / b), ratio < math.log(a / (b * c))
-        f = np.where(right, share_P * (a * c + b) / c, np.where(left, share_P * (a + b * c), a))
-        h = np.where(right, share_Q * (a * c + b), np.where(left, share_Q * (a + b * c) / c, b))
+    def loss(x: Floats) -> tuple[float, Floats]:
+        a, b, *bounds = x
+        k, m = bounds or (math.inf, math.inf)
+        with np.errstate(invalid="ignore"):
+            right = np.nan_to_num((b * P - a * c * Q) / (c * (P + Q)))
+            left = np.nan_to_num((a * Q - b * c * P) / (c * (P + Q)))
+        t, s = np.clip(right, 0.0, k), np.clip(left, 0.0, m)
+        f, h = a + t - c * s, b - c * t + s
         with np.errstate(divide="ignore", invalid="ignore"):
-            gain = np.where(cells.P > 0.0, cells.P * np.log(f), 0.0) + np.where(cells.Q > 0.0, cells.Q * np.log(h), 0.0)
-        return -float(gain.sum())
+            value = np.where(P > 0.0, P * np.log(f), 0.0) + np.where(Q > 0.0, Q * np.log(h), 0.0)
+            p, q = np.where(P > 0.0, P / f, 0.0), np.where(Q > 0.0, Q / h, 0.0)
+        gradient = [p.sum() - 1.0, q.sum() - 1.0]
+        if bounds:
+            gradient += [(p - c * q)[right > k].sum() - delta, (q - c * p)[left > m].sum() - delta]
+        return -(float(value.sum()) + 2.0 - a - b - delta * sum(bounds)), -np.array(gradient)
 
-    found = minimize_scalar(loss, bounds=(1e-9, 2.0 - 1e-9), method="bounded", options={"xatol": 1e-10})
-    return max(-float(found.fun), -loss(1.0), 0.0)
+    start, limits = [1.0, 1.0], [(1e-9, 2.0)] * 2
+    if delta > 0.0:
+        start, limits = [*start, 0.1 / c, 0.1 / c], [*limits, (0.0, 2.0 / delta), (0.0, 2.0 / delta)]
+    options = {"ftol": 1e-16, "gtol": 1e-12, "maxiter": 1_000}
+    found = minimize(loss, np.array(start), jac=True, bounds=limits, method="L-BFGS-B", options=options)
+    return max(-float(found.fun), 0.0)
+
+
+def fewest_samples(cells: Cells, epsilon: float, delta: float, alpha: float) -> float:
+    """Outputs of both sides after which an audit that knows the laws refutes the claim on average; infinite if they keep it.
+
+    Laplace noise of scale 1 beside twice the epsilon that is claimed, in the two cells of its best event:
+
+    >>> cells = Cells(np.array([0.5, 0.5]), np.array([0.5 * math.exp(-2.0), 1.0 - 0.5 * math.exp(-2.0)]))
+    >>> round(fewest_samples(cells, 1.0, 0.0, 1e-6))
+    581
+    """
+    grown = growth(cells, epsilon, delta)
+    return 2.0 * math.log(1.0 / alpha) / grown if grown > 1e-12 else math.inf
 
 
 def best_epsilon(cells: Cells, samples: int, alpha: float) -> float:
@@ -107,16 +136,19 @@ def best_on_pairs(mechanism: Any, pairs: Sequence[Any], samples: int, alpha: flo
 
 
 def cells_of(mechanism: Any, data: Any, neighbour: Any, rng: np.random.Generator, draws: int = DRAWS) -> Cells:
-    """Cells of a pair: exact where the law is discrete, otherwise from draws whose log-ratio is exact.
+    """Cells of a pair: exact where the law is discrete or of one number, otherwise from draws whose log-ratio is exact.
 
     An output x of the even mixture counts as ``P/(P + Q)`` for P and the rest for Q, which needs no luck in both counts.
     """
+    parts: Sequence[Sequence[exact.Law]] = ()
     if isinstance(mechanism, exact.HasLaw) and not _releases_values(mechanism):
         laws = mechanism.law(data), mechanism.law(neighbour)
         parts = [law.laws if isinstance(law, exact.Product) else (law,) for law in laws]
         if all(isinstance(law, exact.Discrete) for part in parts for law in part):
             return _discrete_cells(*parts)
     drawn = [mechanism.sample(where, draws, rng) for where in (data, neighbour)]
+    if all(len(part) == 1 and form_of(part[0]).lattice is None for part in parts) and parts:
+        return _cells_on_a_line([form_of(part[0]) for part in parts], np.concatenate(drawn, axis=None))
     ratio = np.concatenate([log_ratio(mechanism, data, neighbour, outputs) for outputs in drawn])
     ratio.sort()
     edges = np.unique(np.linspace(0, ratio.size, CELLS + 1).astype(int))[:-1]
@@ -124,6 +156,25 @@ def cells_of(mechanism: Any, data: Any, neighbour: Any, rng: np.random.Generator
         share = 1.0 / (1.0 + np.exp(-ratio))
     P, Q = (np.add.reduceat(weight, edges) for weight in (share, 1.0 - share))
     return Cells(P / P.sum(), Q / Q.sum())
+
+
+def _cells_on_a_line(forms: Sequence[Form], outputs: Floats) -> Cells:
+    """Exact masses of intervals between quantiles of ``outputs``, kinks and ends of supports, and of the atoms."""
+    densities = [form.continuous for form in forms]
+    kinks = [x for part in densities if part is not None for x in (*part.kinks, *part.support)]
+    cuts = np.unique([-np.inf, *np.quantile(outputs.astype(float), np.linspace(0.0, 1.0, CELLS)), *kinks, np.inf])
+    atoms = {**forms[0].atoms, **forms[1].atoms}
+    masses = [
+        np.concatenate(
+            [
+                np.zeros(cuts.size - 1) if part is None else np.exp(part.log_mass(cuts[:-1], cuts[1:])),
+                np.exp([form.atoms.get(x, -math.inf) for x in atoms]),
+            ]
+        )
+        for form, part in zip(forms, densities, strict=True)
+    ]
+    some = masses[0] + masses[1] > 0.0
+    return Cells(masses[0][some], masses[1][some])
 
 
 def _discrete_cells(laws: Sequence[exact.Law], others: Sequence[exact.Law]) -> Cells:

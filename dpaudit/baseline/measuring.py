@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import Any
 
 from dpaudit._util.literals import rebuild
-from dpaudit.baseline.plain_events import read_event
 from dpaudit.baseline.stored import Leading
 from dpaudit.engine.encoding.batch import Encoded, encode
 from dpaudit.engine.encoding.feature_table import table_of_blocks
 from dpaudit.engine.sampling.blocks import BatchRaised, OutOfTime, Sampler
 from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.engine.views.condition import AnyOf
+from dpaudit.engine.views.plain_events import read_event
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import Outputs, as_mechanism
 
@@ -32,7 +32,18 @@ def measure(mechanism: Any, leading: Leading, *, seed: int, trials: int, seconds
     """Count the event on fresh outputs of both sides.
 
     The seed is that of the audit, so that a reproducible mechanism that did not change gives the very counts that were
-    stored. Blocks double; when time is up, what was complete counts.
+    stored. Blocks double; when time is up, the complete ones count.
+
+    Parameters
+    ----------
+    mechanism : object
+        As for :func:`dpaudit.audit`.
+    leading : Leading
+        The pair and the event, as stored.
+    seed, trials : int
+        Seed of the draws, and number of outputs of each side.
+    seconds : float
+        Time limit.
 
     Raises
     ------

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from dpaudit._util.terminal.exit_codes import ExitCode
-from dpaudit.baseline.plain_events import log_ratio_interval
 from dpaudit.baseline.stored import Baseline, Leading, Stored, read
 from dpaudit.claims import Verdict
 from dpaudit.engine.evidence.claim_points import points_of
+from dpaudit.engine.views.plain_events import log_ratio_interval
 from dpaudit.errors import InvalidArgument
 from dpaudit.utility.result import AccuracyResult
 
@@ -51,10 +51,16 @@ def regressions(
     measured: Mapping[str, Leading] | None = None,
     expected: Callable[[Stored], bool] = lambda _: True,
 ) -> list[Regression]:
-    """All regressions, by name of the audit.
+    """Return all regressions, by name of the audit.
 
-    ``measured`` are the baseline's leading events, counted again now. ``expected`` says of an audit whether the new run
-    should have had it; one that was left out by hand has not vanished.
+    Parameters
+    ----------
+    old, new : Baseline
+        The stored baseline, and that of the new run.
+    measured : mapping, optional
+        Leading events of the baseline, counted again now, by name of the audit.
+    expected : callable
+        Returns True for an audit that the new run should have had; one that was left out by hand has not vanished.
     """
     found: list[Regression] = []
     for name, before in sorted(old.audits.items()):

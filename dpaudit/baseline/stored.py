@@ -15,15 +15,15 @@ from typing import Any
 from dpaudit._util.files import write_whole
 from dpaudit._util.terminal.exit_codes import ExitCode
 from dpaudit._util.validation import check_open_unit
-from dpaudit.baseline.plain_events import read_event
 from dpaudit.claims import Claim, Verdict
+from dpaudit.engine.views.plain_events import read_event
 from dpaudit.errors import InvalidArgument
 from dpaudit.report.document import Document
 from dpaudit.result.model import Channel, Result, claim_from_dict, claim_to_dict, versions
 from dpaudit.utility.result import AccuracyResult
 
 BASELINE_FORMAT = 1
-DIGITS = 6
+STORED_DIGITS = 6
 MOST_TRIALS = 2**53  # more than anybody counts, and exact as a float
 
 
@@ -240,7 +240,7 @@ def save(path: Path, baseline: Baseline) -> None:
 
 
 def _rounded(value: float) -> float | str:
-    return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else str(value)
+    return float(f"{value:.{STORED_DIGITS}g}") if math.isfinite(value) else str(value)
 
 
 def _with_names(value: Any) -> Any:

@@ -25,12 +25,12 @@ PROFILES: dict[str, dict[str, Any]] = {
 }
 _WHOLE = ("samples", "max_audits", "seed", "workers")
 _REAL = ("seconds", "timeout", "alpha")
-_TEXT = ("channel", "executor", "baseline", "fail_on", "profile")
+_TEXT = ("channel", "accumulate", "executor", "baseline", "fail_on", "profile")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a run is told; None means: as each audit says, or the default."""
+    """Settings of a run; None means: as each audit says, or the default."""
 
     audits: tuple[str, ...] = ()  # where audit files are; empty: none are collected unasked
     profile: str | None = None
@@ -41,6 +41,7 @@ class Settings:
     max_audits: int = 1000  # each audit gets alpha / max_audits, however many of them are selected
     seed: int | None = None
     channel: str | None = None
+    accumulate: str | None = None  # the file in which evidence is kept from run to run
     workers: int = 1
     executor: str | None = None
     baseline: str | None = None
@@ -68,7 +69,7 @@ class Settings:
 
     @property
     def alpha_each(self) -> float:
-        """What one audit of the run may spend, so that selecting or sharding audits changes nothing."""
+        """Share of alpha of each audit, fixed so that selecting or sharding audits changes nothing."""
         try:
             return self.alpha / self.max_audits
         except OverflowError:
@@ -76,7 +77,7 @@ class Settings:
 
     def overrides(self) -> dict[str, Any]:
         """Options for every audit that were set, here or by the profile."""
-        named = ("samples", "seconds", "timeout", "seed", "channel")
+        named = ("samples", "seconds", "timeout", "seed", "channel", "accumulate")
         own = {name: getattr(self, name) for name in named if getattr(self, name) is not None}
         return {**(PROFILES[self.profile] if self.profile else {}), **own}
 

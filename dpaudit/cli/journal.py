@@ -15,7 +15,6 @@ import functools
 import hashlib
 import json
 import os
-import re
 import secrets
 import stat
 import sys
@@ -26,10 +25,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from dpaudit._util.values import fingerprint, is_frame, is_series
-from dpaudit.neighbours import Neighbours
+from dpaudit.engine.accumulate.identity import describe
 from dpaudit.result.model import claim_to_dict, versions
 
 if TYPE_CHECKING:
@@ -38,15 +34,14 @@ if TYPE_CHECKING:
 
 FOLDER = ".dpaudit"
 FORMAT = 1
-KEPT = 10  # journals of earlier runs that are left for reading
+KEPT_JOURNALS = 10  # journals of earlier runs that are left for reading
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 SAME_RESULT = ("executor", "progress", "on_event")  # options that change how an audit runs, not what it finds
-DEEPEST = 8
 
 
 @dataclass
 class Journal:
-    """What is written while a run goes on, and what an earlier one left."""
+    """The file that a run writes as it goes on, and the records that an earlier run left."""
 
     path: Path | None  # None: there is nowhere to write
     earlier: Mapping[str, Any] = field(default_factory=dict)  # entries as plain data, by key
@@ -177,11 +172,11 @@ def _create(path: Path, content: bytes) -> None:
 
 def _remove_superseded(folder: Path) -> None:
     """Remove all but the newest journals, except those of interrupted runs whose results no later journal has."""
-    if len(list(folder.glob("run-*.jsonl"))) < KEPT:
+    if len(list(folder.glob("run-*.jsonl"))) < KEPT_JOURNALS:
         return
     newer: set[str] = set()
     for number, journal in enumerate(_earlier(folder, lambda _: None)):
-        if number >= KEPT - 1 and (journal.ended or journal.results.keys() <= newer):
+        if number >= KEPT_JOURNALS - 1 and (journal.ended or journal.results.keys() <= newer):
             journal.path.unlink(missing_ok=True)
         newer |= journal.results.keys()
 
@@ -229,7 +224,7 @@ def _definition(audit: Audit | AccuracyAudit) -> dict[str, Any]:
 
 def sources_digest(root: Path, modules: Iterable[types.ModuleType | None] | None = None) -> str:
     """Digest of the code that results depend on: dpaudit itself, and every module loaded from the project at ``root``."""
-    package = Path(__file__).resolve().parent
+    package = Path(__file__).resolve().parents[1]
     files = set(package.rglob("*.py"))
     top = root.resolve()
     for module in list(sys.modules.values()) if modules is None else modules:
@@ -247,59 +242,6 @@ def sources_digest(root: Path, modules: Iterable[types.ModuleType | None] | None
             content = b""
         digest.update(f"{path}\0{len(content)}\0".encode() + content)
     return digest.hexdigest()
-
-
-_ADDRESS = re.compile(r" at 0x[0-9A-Fa-f]+")
-
-
-def describe(value: Any, depth: int = 0) -> Any:
-    """A mechanism, neighbours or option as plain data that is the same in another process, and differs where they do.
-
-    >>> def scaled(scale):
-    ...     return lambda data: scale * len(data)
-    >>> describe(scaled(1.0)) == describe(scaled(1.0)), describe(scaled(1.0)) == describe(scaled(2.0))
-    (True, False)
-    """
-    if value is None or isinstance(value, bool | int | float | str | bytes | complex):
-        return repr(value)
-    if depth > DEEPEST:
-        return f"deeper {type(value).__qualname__}"
-    inner = functools.partial(describe, depth=depth + 1)
-    if isinstance(value, types.FunctionType):
-        cells = [inner(cell.cell_contents) for cell in value.__closure__ or () if _filled(cell)]
-        defaults = [inner(value.__defaults__), inner(value.__kwdefaults__)]
-        return ["function", value.__module__, value.__qualname__, _code(value.__code__), defaults, cells]
-    if isinstance(value, types.MethodType):
-        return ["method", inner(value.__func__), inner(value.__self__)]
-    if isinstance(value, functools.partial):
-        return ["partial", inner(value.func), inner(value.args), inner(value.keywords)]
-    if isinstance(value, type | types.BuiltinFunctionType | types.ModuleType):
-        return [type(value).__name__, getattr(value, "__module__", ""), getattr(value, "__qualname__", value.__name__)]
-    if isinstance(value, Mapping):
-        return sorted(([inner(key), inner(entry)] for key, entry in value.items()), key=repr)
-    if isinstance(value, list | tuple):
-        return [type(value).__name__, [inner(entry) for entry in value]]
-    if isinstance(value, np.ndarray) or is_frame(value) or is_series(value):
-        return _digest(repr(fingerprint(value)).encode())
-    name = f"{type(value).__module__}.{type(value).__qualname__}"
-    if isinstance(value, Neighbours):
-        return [name, value.description, repr(value.relation), _ADDRESS.sub("", repr(value.strategy))]
-    if dataclasses.is_dataclass(value):
-        return [name, [[item.name, inner(getattr(value, item.name, None))] for item in dataclasses.fields(value)]]
-    return [name, _ADDRESS.sub("", repr(value)), inner(dict(getattr(value, "__dict__", {})))]
-
-
-def _filled(cell: types.CellType) -> bool:
-    try:
-        _ = cell.cell_contents
-    except ValueError:
-        return False
-    return True
-
-
-def _code(code: types.CodeType) -> str:
-    constants = [_code(item) if isinstance(item, types.CodeType) else repr(item) for item in code.co_consts]
-    return _digest(repr((code.co_code, code.co_names, code.co_varnames, constants)).encode())
 
 
 def _digest(text: bytes) -> str:

@@ -15,14 +15,16 @@ from dpaudit._util.messages import described, traceback_text
 from dpaudit._util.terminal.console import Console, open_streams
 from dpaudit._util.terminal.exit_codes import ExitCode, strongest
 from dpaudit.cli import supervisor
-from dpaudit.errors import DPAuditError
+from dpaudit.errors import DPAuditError, InvalidArgument
+from dpaudit.report import FORMATS
 
 EXIT_CODES = (
     "exit codes: 0 nothing found and every expectation met; 1 violation, regression or unmet expectation; "
     "2 usage, configuration, unreadable baseline, or an audit that could not be run; 3 inconclusive; 130 interrupted"
 )
-TARGET = "folder, file.py, file.py:name, pkg.mod or pkg.mod:name"
-ROOMS = {
+BUDGETS = ("ci", "deep")
+TARGET_HELP = "folder, file.py, file.py:name, pkg.mod or pkg.mod:name"
+PACKAGE_COMMANDS = {
     "accuracy": "accuracy theorems: list, show, verify, compare",
     "anonymity": "k-anonymity, l-diversity, t-closeness of a table",
     "anonymise": "make a table k-anonymous: Mondrian, or one level for each column",
@@ -71,7 +73,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     run = known["run"] = commands.add_parser(
         "run", help="run audits from files, folders or modules", description="Run audits.", epilog=EXIT_CODES
     )
-    run.add_argument("targets", nargs="*", metavar="TARGET", help=f"{TARGET} (default: as configured, or audits/)")
+    run.add_argument("targets", nargs="*", metavar="TARGET", help=f"{TARGET_HELP} (default: as configured, or audits/)")
     _options(run)
     _reports(run)
     run.add_argument("--select", action="append", metavar="NAME", help="only audits whose name contains this")
@@ -87,7 +89,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
         description="Audit one function, or one program in any language.",
         epilog=EXIT_CODES,
     )
-    _one_function(check, required=False)
+    _one_function(check, required=False, has_budget=True)
     check.add_argument(
         "--command", dest="program", metavar="COMMAND", help="a program instead, e.g. './count --epsilon 1'"
     )
@@ -103,7 +105,8 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     check.add_argument(
         "--samples-only", action="store_true", help="leave out the look at the exact law of the code before the audit"
     )
-    _options(check)
+    check.set_defaults(profile=None)
+    _options(check, has_claim=True)
     _reports(check)
 
     proof = known["verify"] = commands.add_parser(
@@ -156,7 +159,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     )
 
     listing = known["list"] = commands.add_parser("list", help="list audits without running them")
-    listing.add_argument("targets", nargs="*", metavar="TARGET", help=TARGET)
+    listing.add_argument("targets", nargs="*", metavar="TARGET", help=TARGET_HELP)
     listing.add_argument("--json", action="store_true", help="as JSON")
 
     report = known["report"] = commands.add_parser("report", help="turn saved results into reports")
@@ -167,7 +170,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
         metavar="RESULTS.json",
         help="results of a run; with several, oldest first, the HTML report of the last shows the trend",
     )
-    for kind, text in _REPORTS.items():
+    for kind, (text, _) in FORMATS.items():
         report.add_argument(f"--{kind}", type=Path, metavar="FILE", help=f"write {text}")
 
     compare = known["compare"] = commands.add_parser(
@@ -227,18 +230,33 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     )
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
 
-    for name, text in ROOMS.items():
+    for name, text in PACKAGE_COMMANDS.items():
         commands.add_parser(name, help=text, add_help=False)
     return parser, known
 
 
-_REPORTS = {"html": "one HTML file", "junit": "JUnit XML", "sarif": "SARIF 2.1.0", "markdown": "Markdown"}
 _SETTINGS = (
-    "profile", "samples", "seconds", "timeout", "alpha", "seed", "channel", "workers", "executor", "fail_on", "max_audits",
+    "profile", "samples", "seconds", "timeout", "alpha", "seed", "channel", "accumulate", "workers", "executor", "fail_on",
+    "max_audits",
 )  # fmt: skip
 
 
-def _one_function(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+class _Profile(argparse.Action):
+    """Store the points of a claimed profile; the name of a budget is what ``--profile`` means on ``dpaudit run``."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        del parser, option_string
+        is_budget = values in BUDGETS and hasattr(namespace, "profile")
+        setattr(namespace, "profile" if is_budget else self.dest, values)
+
+
+def _one_function(parser: argparse.ArgumentParser, *, required: bool = True, has_budget: bool = False) -> None:
     parser.add_argument(
         "target",
         nargs=None if required else "?",
@@ -252,7 +270,13 @@ def _one_function(parser: argparse.ArgumentParser, *, required: bool = True) -> 
     claim.add_argument("--rho", type=float, help="rho of zero-concentrated DP")
     claim.add_argument("--renyi", metavar="ORDER:EPSILON", help="Renyi DP of one order, e.g. 8:0.5")
     claim.add_argument(
-        "--curve", metavar="POINTS", help="a privacy profile by points EPSILON:DELTA, e.g. 0:0.38,1:0.13,3:1e-3"
+        "--profile",
+        "--curve",
+        dest="curve",
+        action=_Profile,
+        metavar="POINTS",
+        help="a privacy profile by points EPSILON:DELTA, e.g. 0:0.38,1:0.13,3:1e-3"
+        + (" (or a budget: ci, about 5 seconds, or deep)" if has_budget else ""),
     )
     claim.add_argument("--bounded-range", type=float, metavar="EPSILON", help="epsilon of bounded range")
     _data_sets(parser)
@@ -278,13 +302,19 @@ def _query(parser: argparse.ArgumentParser, *, bound: str) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the search (default 0)")
 
 
-def _options(parser: argparse.ArgumentParser) -> None:
+def _options(parser: argparse.ArgumentParser, *, has_claim: bool = False) -> None:
     parser.add_argument("--samples", type=_count, metavar="N", help="budget of samples per audit, e.g. 1e6")
     parser.add_argument("--seconds", type=float, metavar="S", help="budget of time per audit")
     parser.add_argument("--timeout", type=float, metavar="S", help="time that one call of a mechanism may take")
-    parser.add_argument("--profile", choices=("ci", "deep"), help="budget per audit: ci is about 5 seconds")
+    if not has_claim:  # where there is a claim, ``--profile`` is its option, and takes these words too
+        parser.add_argument("--profile", choices=BUDGETS, help="budget per audit: ci is about 5 seconds")
     parser.add_argument("--alpha", type=float, metavar="A", help="false-alarm probability of the run (default 1e-6)")
     parser.add_argument("--seed", type=int, metavar="N", help="root of all random numbers")
+    parser.add_argument(
+        "--accumulate",
+        metavar="FILE",
+        help="go on with the evidence that earlier runs left in this file, and add to it",
+    )
     parser.add_argument(
         "--channel",
         choices=("value", "representation", "timing"),
@@ -303,7 +333,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def _reports(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the results as JSON")
-    for kind, text in _REPORTS.items():
+    for kind, (text, _) in FORMATS.items():
         parser.add_argument(f"--{kind}", type=Path, metavar="FILE", help=f"write {text}")
 
 
@@ -340,6 +370,7 @@ def main(
             command, args = _parsed(words, parser, commands)
         except SystemExit as stop:  # argparse leaves this way, with a number
             return stop.code if isinstance(stop.code, int) else ExitCode.OK
+        _check_folder()
         return int(command(args, out, err))
     except KeyboardInterrupt:
         err.line("dpaudit: interrupted.")
@@ -354,15 +385,22 @@ def main(
     return ExitCode.ERROR
 
 
+def _check_folder() -> None:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise InvalidArgument("The current folder was removed; change to another one.") from None
+
+
 def _console(given: IO[str] | Console | None, default: IO[str] | None) -> Console:
     return given if isinstance(given, Console) else Console(default if given is None else given)
 
 
 def _parsed(words: list[str], parser: Parser, commands: dict[str, Parser]) -> tuple[Any, argparse.Namespace]:
-    """What is to be run, and its arguments."""
+    """Return the function to run, and its arguments."""
     if any("\0" in word for word in words):
         parser.error("arguments cannot hold NUL characters.")
-    if words[0] in ROOMS:
+    if words[0] in PACKAGE_COMMANDS:
         return _room(words[0], words[1:])
     args, unknown = parser.parse_known_args(words)
     if unknown or args.command is None:
@@ -370,24 +408,26 @@ def _parsed(words: list[str], parser: Parser, commands: dict[str, Parser]) -> tu
     return _COMMANDS[args.command], args
 
 
-def room_module(name: str) -> str:
-    """The module that declares and runs a command of ``ROOMS``."""
+def command_module(name: str) -> str:
+    """Return the module that declares and runs a command of ``PACKAGE_COMMANDS``."""
     return f"dpaudit.anonymity.commands.{name}" if name in ("anonymise", "risk") else f"dpaudit.{name}.command"
 
 
 def _room(name: str, words: list[str]) -> tuple[Any, argparse.Namespace]:
-    command, parser = _room_parser(name)
+    command, parser = _command_parser(name)
     if not words and any(isinstance(part, argparse._SubParsersAction) and part.required for part in parser._actions):
         words = ["--help"]
     args = parser.parse_args(words)
     return command.run, args
 
 
-def _room_parser(name: str) -> tuple[Any, Parser]:
+def _command_parser(name: str) -> tuple[Any, Parser]:
     import importlib
 
-    command = importlib.import_module(room_module(name))
-    parser = Parser(prog=f"dpaudit {name}", description=ROOMS[name][0].upper() + ROOMS[name][1:] + ".")
+    command = importlib.import_module(command_module(name))
+    parser = Parser(
+        prog=f"dpaudit {name}", description=PACKAGE_COMMANDS[name][0].upper() + PACKAGE_COMMANDS[name][1:] + "."
+    )
     command.add_arguments(parser)
     return command, parser
 
@@ -395,7 +435,7 @@ def _room_parser(name: str) -> tuple[Any, Parser]:
 def all_parsers() -> dict[str, argparse.ArgumentParser]:
     """Return the parser of every command, and of dpaudit itself under the empty name."""
     parser, known = build_parser()
-    return {"": parser, **known, **{name: _room_parser(name)[1] for name in ROOMS}}
+    return {"": parser, **known, **{name: _command_parser(name)[1] for name in PACKAGE_COMMANDS}}
 
 
 def _settings(args: argparse.Namespace) -> Any:
@@ -492,7 +532,7 @@ def _report(args: argparse.Namespace, out: Console, err: Console) -> int:
     from dpaudit.report.document import read_document
 
     *earlier, document = [read_document(path) for path in args.results]
-    kinds = {kind: getattr(args, kind) for kind in _REPORTS}
+    kinds = {kind: getattr(args, kind) for kind in FORMATS}
     check_reports(kinds)
     if not any(kinds.values()):
         from dpaudit.report.terminal import show_summary

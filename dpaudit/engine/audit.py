@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import os
 import pickle
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from typing import Any, Literal, TypeVar
 
 from dpaudit._util.deprecation import checked_keywords, renamed_fields
@@ -14,6 +15,7 @@ from dpaudit._util.surroundings import engine_state
 from dpaudit._util.validation import check_choice, shorten
 from dpaudit._util.values import fingerprint
 from dpaudit.claims import Claim, Verdict
+from dpaudit.engine.accumulate.evidence import accumulate as accumulated
 from dpaudit.engine.events import Handler
 from dpaudit.engine.options import Options
 from dpaudit.engine.progress import ProgressHandler
@@ -21,6 +23,7 @@ from dpaudit.engine.request import Request
 from dpaudit.engine.run import Run
 from dpaudit.engine.timing.run import TimingRun
 from dpaudit.errors import InvalidArgument
+from dpaudit.mechanism.programs import program
 from dpaudit.mechanism.waiting import close_all
 from dpaudit.neighbours import Neighbours, as_neighbours
 from dpaudit.result.model import Channel, Result
@@ -61,6 +64,7 @@ def audit(
     boosted: bool = False,
     suspect: Callable[[Any], Any] | Sequence[Callable[[Any], Any]] | Mapping[str, Callable[[Any], Any]] | None = None,
     allow_constant: bool = False,
+    accumulate: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
     on_event: Handler | None = None,
 ) -> Result:
@@ -114,6 +118,9 @@ def audit(
         functions, or a dict of them by name. Each has its own share of the capital from the start.
     allow_constant
         Accept a mechanism whose output never varied on any data set; otherwise that is INCONCLUSIVE.
+    accumulate
+        A file in which evidence is kept: this run goes on where the last one stopped, with one alpha over all of them. It
+        explores with a part of its samples, and bets with the rest, one call a release.
     progress
         Show progress on standard error; None: if that is a terminal.
     on_event
@@ -163,7 +170,7 @@ def audit(
         handlers = (show_progress,) if on_event is None else (show_progress, on_event)
         request = Request.of(mechanism, claim, close, chosen, name or name_of(mechanism), handlers, notes=equal)
         try:
-            return run(request).result()
+            return run(request).result() if accumulate is None else accumulated(request, accumulate)
         finally:
             close_all()
 
@@ -181,7 +188,7 @@ def with_options_of_audit(function: F) -> F:
     return function
 
 
-@renamed_fields(made="mechanism_is_factory")
+@renamed_fields("Options of dpaudit.audit go into options={...}.", made="mechanism_is_factory")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
     """A definition of an audit: what ``dpaudit run`` and the pytest plugin collect.
@@ -190,15 +197,23 @@ class Audit:
     """
 
     name: str
-    mechanism: Any
+    mechanism: Any = None
+    command: InitVar[str | Sequence[str] | None] = None  # instead of a mechanism: a program, see ``dpaudit.program``
+    mode: InitVar[Literal["once", "stream"]] = "once"  # of the program
     claim: Claim
     neighbours: Any  # Neighbours, or a function that makes them
     options: dict[str, Any] = field(default_factory=dict)
     expect: Verdict | str | None = None
     mechanism_is_factory: bool = False  # ``mechanism`` is a function that makes it, called when the audit runs
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, command: str | Sequence[str] | None, mode: Literal["once", "stream"]) -> None:
         check_name(self.name)
+        if (command is None) == (self.mechanism is None):
+            raise InvalidArgument(
+                f"mechanism={shorten(self.mechanism)}, command={command!r} of the audit {self.name!r}: give one of the two."
+            )
+        if command is not None:
+            object.__setattr__(self, "mechanism", program(command, mode))
         if isinstance(self.expect, str):
             check_choice([verdict.value for verdict in Verdict], expect=self.expect)
             object.__setattr__(self, "expect", Verdict(self.expect))

@@ -77,18 +77,23 @@ def logged() -> Iterator[None]:
 class _LogLine:
     """A bar without a terminal: a line of text, at most every ten seconds."""
 
-    def __init__(self, name: str, samples: int = 0) -> None:
+    def __init__(self, name: str, samples: int = 0, deadline: float | None = None) -> None:
         self._name = _shortened(name, LONGEST_SHOWN)
         self._samples = samples
         self._words = ""
         self._began = self._last = time.monotonic()
         self.n = 0.0
-        self.deadline: float | None = None
+        self.deadline = deadline
 
     def update(self, n: float) -> None:
         self.n += n
+        if not self._due():
+            return
         evidence = f", {self._words}" if self._words else ""
-        self._write(f"{self._name}: {self.n:,.0f} of {self._samples:,} samples{evidence}")
+        seconds = math.inf if self.deadline is None else max(self.deadline - self._last, 0.0)
+        total = in_time(self.n, self._samples, self.n / max(self._last - self._began, 1e-9), seconds)
+        about = "" if total == self._samples else "about "
+        self._write(f"{self._name}: {self.n:,.0f} of {about}{total:,.0f} samples{evidence}")
 
     def set_postfix_str(self, s: str, refresh: bool) -> None:
         del refresh
@@ -96,13 +101,18 @@ class _LogLine:
 
     def set_description_str(self, text: str, refresh: bool) -> None:
         del refresh
-        self._write(text)
+        if self._due():
+            self._write(text)
 
     def _write(self, text: str) -> None:
+        Console(sys.stderr).line(f"dpaudit: {text}, {self._last - self._began:.0f} s")
+
+    def _due(self) -> bool:
         now = time.monotonic()
-        if now - self._last >= LOG_EVERY:
-            self._last = now
-            Console(sys.stderr).line(f"dpaudit: {text}, {now - self._began:.0f} s")
+        if now - self._last < LOG_EVERY:
+            return False
+        self._last = now
+        return True
 
     def close(self) -> None:
         """Nothing is left to be removed."""
@@ -267,26 +277,35 @@ class ProgressHandler:
 
 @functools.cache
 def _kind() -> Any:
-    """The bar; where time is a budget too, what is left of it bounds what the samples would still take."""
+    """The bar; where time ends an audit before its samples do, it is as long as the time."""
 
-    class Line(_tqdm()):  # type: ignore[misc]  # it has no types
+    class ProgressLine(_tqdm()):  # type: ignore[misc]  # it has no types
         deadline: float | None = None
 
         @property
         def format_dict(self) -> Any:
             values = super().format_dict
             rate = values["rate"] or (values["n"] / values["elapsed"] if values["elapsed"] else 0.0)
-            left = (values["total"] - values["n"]) / rate if rate else math.inf
-            if self.deadline is not None:
-                left = min(left, max(self.deadline - time.monotonic(), 0.0))
-            return {**values, "left": self.format_interval(left) if math.isfinite(left) else "?"}
+            seconds = math.inf if self.deadline is None else max(self.deadline - time.monotonic(), 0.0)
+            total = in_time(values["n"], values["total"], rate, seconds)
+            left = min((total - values["n"]) / rate if rate else math.inf, seconds)
+            return {**values, "total": total, "left": self.format_interval(left) if math.isfinite(left) else "?"}
 
-    return Line
+    return ProgressLine
+
+
+def in_time(drawn: float, samples: float, rate: float, seconds: float) -> float:
+    """Return how many of the samples will be drawn in the seconds that are left, at this rate a second.
+
+    >>> in_time(50, 1_000_000, 10.0, 25.0)
+    300.0
+    """
+    return min(samples, drawn + rate * seconds) if rate else samples
 
 
 def _line(name: str, samples: int, deadline: float | None) -> Any:
     if not watched() and _logging:
-        return _LogLine(name, samples)
+        return _LogLine(name, samples, deadline)
     line = _kind()(
         total=samples,
         desc=_shortened(name, LONGEST_SHOWN),

@@ -1,7 +1,8 @@
 """Detect programs whose seed is the time in seconds, as in ``srand(time(NULL))``.
 
 Where every release is a process of its own, all that start in the same second then draw the same noise: they are not independent,
-and without this check the audit would take that for evidence.
+and without this check the audit would take that for evidence. A fast program is checked by releases of its own (:func:`check`), a
+slow one, of which only a few fit into a second, by those of the audit (:func:`observe`).
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Any
 
 from dpaudit._util.validation import shorten
@@ -28,8 +30,57 @@ CHECK_SECONDS = 3.0
 MOST_REMEMBERED = 1000
 """Data sets whose last output is remembered."""
 
+ENOUGH_BITS = 30
+"""Evidence, in powers of 1/2, at which releases of an audit are taken to depend on the second."""
+
 _in_a_row: dict[Hashable, tuple[Hashable, int]] = {}  # per program and data: the last output, how often in a row
 _checked: set[Hashable] = set()
+
+
+@dataclass
+class _Seconds:
+    """Releases of a program on one data set, second by second, as long as all of one second are equal."""
+
+    second: int = -1
+    output: Hashable = None
+    count: int = 0  # of the present second
+    waiting: tuple[Hashable, int] | None = None  # output and count of a second that has no partner yet
+    bits: int = 0
+
+
+_by_second: dict[Hashable, _Seconds | None] = {}  # per program and data; None: its outputs do not depend on the second
+
+
+def observe(program: Hashable, data: Any, output: Any, start: float, end: float, command: str) -> None:
+    """Note a release that ran from ``start`` to ``end`` (of ``time.time``); raise MechanismError if the second decides outputs.
+
+    Only releases count that lie within one second, whatever part of it the program reads the clock in. Seconds with several
+    releases are paired. If releases were independent, both seconds of a pair would have n equal outputs, but not the same,
+    with probability at most 2^(1 - 2 n) for n >= 2 (see :func:`check`), and pairs are independent of each other.
+    """
+    if len(_by_second) >= MOST_REMEMBERED:
+        _by_second.clear()
+    key = (program, fingerprint(data))
+    known = _by_second.setdefault(key, _Seconds())
+    if known is None or int(start) != int(end):
+        return
+    seen = fingerprint(output)
+    if int(start) == known.second:
+        known.count += 1
+        if seen != known.output:
+            _by_second[key] = None
+        return
+    if known.count >= 2:
+        if known.waiting is None:
+            known.waiting = (known.output, known.count)
+        elif known.waiting[0] == known.output:
+            _by_second[key] = None
+        else:
+            known.bits += 2 * min(known.waiting[1], known.count) - 1
+            known.waiting = None
+    known.second, known.output, known.count = int(start), seen, 1
+    if known.bits >= ENOUGH_BITS:
+        raise _from_the_clock(command)
 
 
 def suspected(program: Hashable, data: Any, output: Any) -> bool:
@@ -71,8 +122,12 @@ def check(release: Callable[[], Any], command: str) -> None:
     except ReleaseFailed:
         return
     if len(seconds[0]) == len(seconds[1]) == 1 and seconds[0] != seconds[1]:
-        raise MechanismError(
-            f"The program {shorten(command)} gives the same output in all processes that start in one second. The time is its "
-            "seed, so its releases are not independent, and whoever knows the time knows the noise. Seed it from the system's "
-            "entropy, or from a word {seed} of the command."
-        )
+        raise _from_the_clock(command)
+
+
+def _from_the_clock(command: str) -> MechanismError:
+    return MechanismError(
+        f"The program {shorten(command)} gives the same output in all processes that start in one second. The time is its seed, "
+        "so its releases are not independent, and anyone who knows the time knows the noise. Seed it from the system's entropy, "
+        "or from a word {seed} of the command."
+    )

@@ -16,6 +16,7 @@ import os
 import shlex
 import tempfile
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -135,7 +136,9 @@ class OneProcess:
 
     def __call__(self, data: Any, rng: np.random.Generator) -> Any:
         """Run the program once and return its output; raise ReleaseFailed if it fails."""
+        start = time.time()
         output = self.run(data, rng)
+        clock_seed.observe(self, data, output, start, time.time(), shlex.join(self.command))
         if clock_seed.suspected(self, data, output):
             other = np.random.default_rng(0)  # what is drawn from rng must not depend on whether the check is made
             clock_seed.check(lambda: self.run(data, other), shlex.join(self.command))

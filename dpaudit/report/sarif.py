@@ -129,7 +129,7 @@ def rule_of(entry: AnyEntry) -> str:
 
 
 def fingerprint(entry: AnyEntry) -> str:
-    """What stays the same as long as the problem is the same."""
+    """Return an identifier that stays the same as long as the problem is the same."""
     channel = "accuracy" if isinstance(entry, AccuracyEntry) else entry.result.channel.value
     parts = [rule_of(entry), entry.path.replace("\\", "/"), entry.result.name, channel]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]

@@ -11,9 +11,8 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
-from dpaudit import claims
 from dpaudit._util.deprecation import renamed_fields
-from dpaudit.claims import Claim, Relation, Verdict
+from dpaudit.claims import CLAIM_KINDS, Claim, Relation, Verdict
 from dpaudit.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -22,10 +21,7 @@ if TYPE_CHECKING:
 RESULT_FORMAT = 2
 # Format 1 is read too: it has other names for these entries of a result and of its witness.
 ADDED = {"samples_confirming": 0, "coverage": 1.0}  # entries that results of format 1 lack
-CLAIM_KINDS = (
-    "PureDP", "ApproxDP", "GaussianDP", "ZeroConcentratedDP", "RenyiDP", "ProfileDP", "TradeOffDP", "MetricDP", "BoundedRange",
-)  # fmt: skip
-ADDED_LATER = {"searched": (), "samples_needed": None}  # entries that results of format 2 may lack
+ADDED_LATER = {"searched": (), "samples_needed": None, "accumulated": ()}  # entries that results of format 2 may lack
 OLD_RESULT_NAMES = {"log_threshold": "threshold"}
 OLD_WITNESS_NAMES = {"observed_log_ratio": "epsilon"}
 
@@ -39,7 +35,7 @@ class Channel(enum.Enum):
 
 
 class StoppedBy(enum.Enum):
-    """Why an audit ended."""
+    """The reason why an audit ended."""
 
     VIOLATION = "violation"
     EXACT = "exact"  # the exact law of the code refuted the claim, without samples
@@ -137,6 +133,7 @@ class Result:
     samples_needed: int | None = None  # of an undecided audit: about how many would decide; None if no number would
     searched: tuple[str, ...] = ()  # scores that were tried late, because the usual ones had won nothing
     outputs: Mapping[str, Any] = field(default_factory=dict, hash=False)  # small summary for pictures
+    accumulated: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)  # the runs whose evidence was kept
     versions: Mapping[str, str] = field(default_factory=versions, hash=False)
 
     def __str__(self) -> str:
@@ -151,7 +148,7 @@ class Result:
         return f"<Result {one_line}>"
 
     def __bool__(self) -> bool:
-        # `assert dpaudit.audit(...)` would otherwise pass whatever was found.
+        # `assert dpaudit.audit(...)` would otherwise pass on a violation too.
         raise TypeError(
             "The truth value of a Result is ambiguous. Compare result.verdict with a dpaudit.Verdict, or use "
             "dpaudit.assert_private(...) in a test."
@@ -162,14 +159,16 @@ class Result:
 
         return as_html(self)
 
-    def plot(self, kind: Literal["outputs", "evidence", "profile"] = "outputs", *, axes: Axes | None = None) -> Axes:
+    def plot(
+        self, kind: Literal["outputs", "evidence", "profile", "runs"] = "outputs", *, axes: Axes | None = None
+    ) -> Axes:
         """Draw a picture of the result with matplotlib.
 
         Parameters
         ----------
-        kind : {"outputs", "evidence", "profile"}
-            Outputs on both data sets with the event; evidence against the number of samples; or the claimed privacy profile
-            with the lower bounds.
+        kind : {"outputs", "evidence", "profile", "runs"}
+            Outputs on both data sets with the event; evidence against the number of samples; the claimed privacy profile
+            with the lower bounds; or evidence and bound over the runs whose evidence was kept (``accumulate=``).
         axes : matplotlib.axes.Axes, optional
             Where to draw; None: on a new figure.
 
@@ -208,7 +207,7 @@ class Result:
         fields["relation"] = None if plain["relation"] is None else Relation(plain["relation"])
         fields["detectable"] = {float(mass): float(value) for mass, value in plain["detectable"].items()}
         fields["messages"] = tuple(plain["messages"])
-        fields["searched"] = tuple(fields["searched"])
+        fields["searched"], fields["accumulated"] = tuple(fields["searched"]), tuple(fields["accumulated"])
         fields["trajectory"] = tuple((int(n), float(w)) for n, w in plain["trajectory"])
         if plain["witness"] is not None:
             shown = _fields(Witness, plain["witness"], OLD_WITNESS_NAMES if old else {})
@@ -245,11 +244,10 @@ def claim_to_dict(claim: Claim) -> dict[str, Any]:
 
 def claim_from_dict(plain: Mapping[str, Any]) -> Claim:
     """Read back what :func:`claim_to_dict` wrote; only the claims of this package can be named."""
-    kinds: dict[str, Any] = {name: getattr(claims, name) for name in CLAIM_KINDS}
-    if plain["kind"] not in kinds:
-        raise InvalidArgument(f"kind={plain['kind']!r} must be one of {', '.join(kinds)}.")
+    if plain["kind"] not in CLAIM_KINDS:
+        raise InvalidArgument(f"kind={plain['kind']!r} must be one of {', '.join(CLAIM_KINDS)}.")
     relation = None if plain["relation"] is None else Relation(plain["relation"])
-    made: Claim = kinds[plain["kind"]](**plain["parameters"], relation=relation)
+    made: Claim = CLAIM_KINDS[plain["kind"]](**plain["parameters"], relation=relation)
     return made
 
 

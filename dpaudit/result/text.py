@@ -18,7 +18,7 @@ from dpaudit.claims import (
 )
 from dpaudit.result.model import Result, StoppedBy, Witness
 
-WIDTH = 110
+LINE_WIDTH = 110
 LONGEST_CLAIM = 160  # characters of a claim in a line; curves of many points are longer
 STOPPED = {
     StoppedBy.VIOLATION: "stopped at the violation",
@@ -114,12 +114,22 @@ def certainty(result: Result) -> str:
 
 
 def _violation(result: Result) -> list[str]:
-    text = f"{certainty(result)} Claimed: {claim_text(result.claim)}. Shown: {shown(result)}."
+    text = f"{certainty(result)} Claimed: {claim_text(result.claim)}. Shown: {shown(result)}.{_rests_on(result)}"
     lines = ["", *_paragraph(text)]
     witness = result.witness
     if witness is None:
         return lines
     return [*lines, "", *_witness(witness)]
+
+
+def _rests_on(result: Result) -> str:
+    """Return what verdict and bound rest on, where outputs came many to a call."""
+    if not result.samples_confirming:
+        return ""
+    return (
+        f" Refuted again on {result.samples_confirming:,} releases drawn one call each; the bound assumes that outputs of one "
+        "call are independent."
+    )
 
 
 def _witness(witness: Witness) -> list[str]:
@@ -130,7 +140,7 @@ def _witness(witness: Witness) -> list[str]:
         f"  data:      {witness.data}",
         f"  neighbour: {witness.neighbour}",
         "Event:",
-        *textwrap.wrap(witness.event, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False),
+        *textwrap.wrap(witness.event, LINE_WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False),
         "Counted on fresh outputs (with 99 % intervals):",
         f"  on data:      {witness.on_data}",
         f"  on neighbour: {witness.on_neighbour}",
@@ -193,4 +203,4 @@ def detectable_in_words(result: Result) -> str:
 
 
 def _paragraph(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, break_on_hyphens=False)
+    return textwrap.wrap(text, LINE_WIDTH, break_on_hyphens=False)

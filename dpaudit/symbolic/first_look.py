@@ -50,7 +50,7 @@ from dpaudit.engine.witness.python_code import EventCode
 from dpaudit.engine.witness.script import script, write
 from dpaudit.engine.witness.shrink import frequency, literal
 from dpaudit.errors import CannotFollow, InvalidArgument
-from dpaudit.exact.verification import _profile_grid
+from dpaudit.exact.verification import profile_grid
 from dpaudit.mechanism import Batched, PerRelease, Plain, Raised, as_mechanism
 from dpaudit.neighbours import Neighbours, Pair, as_neighbours, check_relation
 from dpaudit.result.model import Channel, Result, StoppedBy, Witness
@@ -58,8 +58,8 @@ from dpaudit.symbolic.event import Event, events
 from dpaudit.symbolic.running.extraction import Extraction, Limits, Release, extract
 from dpaudit.symbolic.running.patches import Reach
 from dpaudit.symbolic.running.release import release_of
-from dpaudit.symbolic.values.forms import Part
-from dpaudit.symbolic.verification import Measure, measure_of
+from dpaudit.symbolic.values.forms import PartLaw
+from dpaudit.symbolic.verification import ClaimedQuantity, measure_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +135,13 @@ class _Look:
         self.release: Release
         self.release, self.function = release_of(mechanism)
         self.reach = Reach.of(self.function)
-        self.measure: Measure = measure_of(claim, LOOK.tolerance)
+        self.measure: ClaimedQuantity = measure_of(claim, LOOK.tolerance)
         self.started = time.monotonic()
         given = options.get("seconds")
         self.deadline = self.started + min(LOOK.seconds, math.inf if given is None else LOOK.share * given)
         self.seed = options.get("seed", 0) or 0
         pure = isinstance(claim, PureDP | ApproxDP)
-        self.levels = [claim.parameter] if pure else [float(level) for level in _profile_grid(claim)]
+        self.levels = [claim.parameter] if pure else [float(level) for level in profile_grid(claim)]
         self.counted: list[tuple[int, int]] = []  # hits and outputs on both sides
         self.allowed = [(level, float(claim.delta(level))) for level in self.levels]
 
@@ -170,7 +170,7 @@ class _Look:
     def _law(self, data: Any) -> Extraction:
         left = max(0.01, self.deadline - time.monotonic())
         law = extract(self.release, self.function, data, Limits(paths=LOOK.paths, seconds=left), reach=self.reach)
-        numbers = [one for leaf in law.leaves for one in leaf.coordinates if isinstance(one.law, Part)]
+        numbers = [one for leaf in law.leaves for one in leaf.coordinates if isinstance(one.law, PartLaw)]
         if law.rest > LOOK.least_excess or any(
             one.key is None and one.form().continuous is not None for one in numbers
         ):

@@ -11,6 +11,7 @@ import numpy as np
 from dpaudit import exact
 from dpaudit._util.validation import array_within, check_interval, check_open_unit, check_positive
 from dpaudit.claims import PureDP, Relation
+from dpaudit.errors import InvalidArgument
 
 from .._common import Floats, Query, answer_of, answers_of, check_draw
 from ..laplace import LaplaceMechanism, add_laplace, laplace_law
@@ -50,7 +51,7 @@ class MisscaledLaplace:
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return PureDP(self.epsilon, self.relation)
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
@@ -82,7 +83,7 @@ class OccasionallyRaw:
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return PureDP(self.epsilon, self.relation)
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
@@ -94,10 +95,14 @@ class OccasionallyRaw:
         return outputs
 
     def law(self, data: Any) -> exact.Law:
-        """An atom at the answer and a Laplace density around it."""
-        answer = float(answer_of(None, data))
+        """An atom at the answer and a Laplace density around it, for one answer: several are raw together."""
+        answers = np.asarray(answer_of(None, data))
+        if answers.size != 1:
+            raise InvalidArgument(f"data={data!r} must hold one answer; the joint law of several is not written down.")
+        answer = float(answers.item())
         noisy = exact.Laplace(answer, self.sensitivity / self.epsilon)
-        return exact.WithAtoms({answer: self.probability}, 1.0 - self.probability, noisy)
+        law = exact.WithAtoms({answer: self.probability}, 1.0 - self.probability, noisy)
+        return law if answers.ndim == 0 else exact.Product([law])
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +110,7 @@ class SensitivityFromData:
     """The mean of numbers in [low, high], with noise for the range that the data happen to have: epsilon is infinite.
 
     The notes define the sensitivity as a maximum over pairs of D; read as the data at hand (docs/theory.md R19c) it is zero on
-    equal rows, which are then released raw, and elsewhere the scale itself tells the data apart.
+    equal rows, which are then released raw, and elsewhere the scale itself distinguishes the data.
     """
 
     epsilon: float
@@ -120,7 +125,7 @@ class SensitivityFromData:
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return PureDP(self.epsilon, self.relation)
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
@@ -162,7 +167,7 @@ class PrefixSum:
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return PureDP(self.epsilon, self.relation)
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Floats:

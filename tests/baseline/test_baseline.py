@@ -21,12 +21,12 @@ from dpaudit import baseline
 from dpaudit._util.literals import rebuild
 from dpaudit._util.values import fingerprint, source
 from dpaudit.baseline import Baseline, Leading, Stored, measure, regressions, trials_for
-from dpaudit.baseline.plain_events import log_ratio_interval, read_event
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, Relation, Verdict
 from dpaudit.engine.encoding.batch import encode, structure
 from dpaudit.engine.evidence.e_process import Points
 from dpaudit.engine.views.float_bits import build_bit_views
 from dpaudit.engine.views.learner import Learner, Settled, build_views
+from dpaudit.engine.views.plain_events import log_ratio_interval, read_event
 from dpaudit.engine.witness.event import simplest
 from dpaudit.errors import InvalidArgument
 from dpaudit.report.document import Document, Entry
@@ -178,7 +178,7 @@ def test_log_ratio_intervals_against_binomial_tails(count: int, trials: int, alp
         return mpmath.fsum(mpmath.binomial(trials, k) * p**k * (1 - p) ** (trials - k) for k in ks)
 
     def where(rises: bool, ks: range) -> Any:
-        """Where the tail, which rises or falls with p, is half the level of one share, which has half of alpha."""
+        """The point at which the tail, which rises or falls with p, is half the level of one share, which has half of alpha."""
         low, high = mpmath.mpf(0), mpmath.mpf(1)
         for _ in range(60):
             middle = (low + high) / 2

@@ -1,4 +1,4 @@
-"""Audits side by side: one line of progress each where somebody watches, and a process that dies takes nobody along."""
+"""Audits side by side: one line of progress each on a terminal, and what an interrupt does to them."""
 
 from __future__ import annotations
 
@@ -11,13 +11,19 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import replace
 from multiprocessing import resource_tracker
-from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from dpaudit.cli import jobs
 from dpaudit.engine.progress import Board, Progress, Seeking, relay_to
+from dpaudit.engine.sampling import executor as task_runner
+from dpaudit.engine.sampling import rounds
 
 termios = pytest.importorskip("termios", reason="there are no terminals here")
 pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
@@ -82,12 +88,12 @@ def without_clock(document: str) -> list[dict[str, Any]]:
     return results
 
 
-def test_the_line_tells_how_a_small_example_is_sought(project: Any) -> None:
+def test_the_line_shows_the_search_for_a_small_example(project: Any) -> None:
     project.audits(SLOW_HALF, project.audit("first", "slow_half"), project.audit("second", "slow_half"))
     unwatched = without_clock(project.run("run", "--json")[1])
-    for jobs in ((), ("-j", "2")):
+    for mode in ((), ("-j", "2")):
         project.fresh()
-        code, out, shown = run_watched(project, "run", *jobs, "--json")
+        code, out, shown = run_watched(project, "run", *mode, "--json")
         assert code == 1, out + shown
         for name in ("first", "second"):
             assert f"{name}: violation found, shrinking: 0 pairs tried, 0 s" in shown
@@ -114,7 +120,7 @@ def test_lines_of_results_stay_whole(project: Any) -> None:
 
 
 @pytest.mark.parametrize("watched", [False, True])
-def test_nobody_watches(project: Any, watched: bool, capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_line_is_shown_without_a_terminal(project: Any, watched: bool, capfd: pytest.CaptureFixture[str]) -> None:
     """Neither a bar nor words about a small example are shown."""
     project.audits(
         SLOW, *(project.audit(f"of_{m}", m, samples=8000, options='"detect_factor": 3.0') for m in ("slow", "half"))
@@ -125,21 +131,6 @@ def test_nobody_watches(project: Any, watched: bool, capfd: pytest.CaptureFixtur
         code, out = project.run("run", "-j", "2")
         shown = capfd.readouterr().err
     assert (code, shown) == (1, ""), out + shown
-
-
-def test_a_process_that_dies_takes_nobody_along(project: Any) -> None:
-    project.audits(
-        SLOW,
-        "import os\n\ndef ends_it(data, size, rng):\n    os._exit(3)\n\n",
-        project.audit("deadly", "ends_it"),
-        *(project.audit(name, "slow", samples=8000, options='"detect_factor": 3.0') for name in ("one", "two")),
-    )
-    code, out = project.run("run", "-j", "2", "--output", "results.json")
-    assert code == 2
-    assert "ERROR  deadly: its process died: a process ended with exit code 3." in out
-    document = json.loads(Path("results.json").read_text())
-    assert {audit["result"]["name"] for audit in document["audits"]} == {"one", "two"}
-    assert document["complete"] is False
 
 
 @pytest.mark.parametrize("interrupt", [os.killpg, os.kill])
@@ -199,6 +190,27 @@ def test_an_early_interrupt_is_answered_at_once_and_a_second_one_ends_the_wait(p
     assert time.monotonic() - begin < 4.0
     assert process.returncode == 130
     assert b"Interrupted before any of 2 audits had a result.\n" in err
+
+
+class Deserted(Executor):
+    """A cluster that has lost all of its workers: nothing that is sent there is ever done."""
+
+    _client = SimpleNamespace(get_events=lambda _: (), nthreads=dict)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        return Future()
+
+
+def test_a_cluster_without_workers_ends_the_run(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cloudpickle", reason="Dask is not installed: pip install 'dpaudit[dask]'")
+    monkeypatch.setattr(rounds, "LIMITS", replace(rounds.LIMITS, check_every=0.01, without_workers=0.1))
+    monkeypatch.setattr(jobs, "executor_for", lambda _: contextlib.nullcontext(Deserted()))
+    monkeypatch.setattr(task_runner, "WORTH_SENDING_FAR", 1e-12)  # so that everything is sent
+    project.audits(project.audit("one"), project.audit("two"))
+    code, out = project.run("run")
+    assert code == 2
+    assert "the cluster has had no worker for 0 seconds; start workers and run the audit again" in " ".join(out.split())
+    assert f"ERROR  two: {jobs.NO_WORKERS}" in out  # not another minute
 
 
 def test_the_board_forgets_what_ended(capfd: pytest.CaptureFixture[str]) -> None:
@@ -287,7 +299,7 @@ def test_time_left_is_never_more_than_the_budget_of_time(sent: bool, capfd: pyte
     assert "<00:00, " in of[1003][-1], of
 
 
-def test_a_full_pipe_holds_up_nobody() -> None:
+def test_a_full_pipe_does_not_block() -> None:
     with Board(wanted=True) as board:
         relay_to(board.pipe)
         try:

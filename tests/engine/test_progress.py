@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -58,3 +60,14 @@ def test_audits_log_inside_of_commands_only(
     assert all(line.startswith("dpaudit: ") and "of 20,000 samples" in line for line in shown)
     audited()
     assert capsys.readouterr().err == ""
+
+
+def test_a_bar_is_as_long_as_the_time_where_time_ends_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At 10 samples a second and with 25 seconds left, a million samples will not be drawn."""
+    assert progress.in_time(50, 200, 10.0, 25.0) == 200  # samples end it first
+    assert progress.in_time(50, 1_000_000, 10.0, 0.0) == 50
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: 1000.0))
+    bar = progress._kind()(total=1_000_000, file=io.StringIO(), initial=0)
+    bar.deadline, bar.n, bar.start_t = 1025.0, 50, bar._time() - 5.0
+    assert 299 < bar.format_dict["total"] <= 300
+    bar.close()

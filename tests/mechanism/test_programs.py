@@ -308,7 +308,7 @@ def test_fatal_answers_and_wrong_numbers_of_outputs_end_the_audit() -> None:
         answering('{"outputs": [1, 2]}').sample([], 1, rng())
 
 
-def test_an_answer_that_nobody_asked_for_is_never_taken_for_the_next_one() -> None:
+def test_an_unrequested_answer_is_never_taken_for_the_next_one() -> None:
     mechanism = answering('{"outputs": [1]}\n{"outputs": [2]}')
     assert mechanism.sample([], 1, rng()) == [1]
     child = next(iter(children._LIVE))
@@ -542,3 +542,29 @@ def test_programs_run_in_audit_files_and_are_named_by_their_command(tmp_path: Pa
     assert audit.run(seed=0).verdict is dpaudit.Verdict.VIOLATION
     result = dpaudit.audit(program("wc -c", output_as="numbers"), dpaudit.PureDP(1.0), PAIR, samples=10)
     assert result.name == "wc -c"
+
+
+def test_a_slow_program_that_takes_the_time_as_its_seed_is_noticed_by_its_releases(monkeypatch) -> None:
+    monkeypatch.setattr(clock_seed, "_by_second", {})
+
+    def released(program: str, noise: Any, each: int, seconds: int) -> None:
+        for second in range(seconds):
+            for place in range(each):
+                start = second + 0.3 * place
+                clock_seed.observe(program, [1], noise(second, place), start, start + 0.2, program)
+
+    released("fresh noise", lambda second, place: (second, place), each=3, seconds=100)
+    released("a constant", lambda second, place: 7, each=3, seconds=100)
+    released("one a second", lambda second, place: second, each=1, seconds=100)
+    with pytest.raises(MechanismError, match="The time is its seed"):
+        released("the second", lambda second, place: second, each=3, seconds=14)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5])
+@pytest.mark.parametrize("k", [2, 3, 4, 10])
+def test_the_bound_on_two_seconds_by_brute_force(n: int, k: int) -> None:
+    rng = np.random.default_rng(n + 10 * k)
+    for weights in [np.ones(k), *rng.dirichlet(np.full(k, 0.3), 50)]:
+        p = weights / weights.sum()
+        both = (p[:, None] * p) ** n
+        assert both.sum() - np.trace(both) <= 2.0 ** (1 - 2 * n) * (1 + 1e-12)

@@ -35,6 +35,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
+from urllib.parse import urlsplit
 
 import matplotlib.pyplot as plt
 import pytest
@@ -86,7 +87,7 @@ def blocks(page: Path) -> list[Block]:
 
 @dataclass
 class Reader:
-    """Somebody who types in what a page says."""
+    """Runs the examples of a page in order."""
 
     page: Path
     pytester: pytest.Pytester
@@ -165,7 +166,7 @@ def run(command: str, pytester: pytest.Pytester) -> tuple[int, str]:
 
 @contextlib.contextmanager
 def fresh_modules(folder: Path) -> Iterator[None]:
-    """What is imported from the folder inside is forgotten afterwards, as by a new process."""
+    """Forget modules imported from the folder inside, as a new process would."""
     path = list(sys.path)
     sys.path.insert(0, str(folder))
     try:
@@ -219,10 +220,10 @@ def test_commands_are_ones_that_exist(page: Path) -> None:
     parser, known = cli.build_parser()
     for command in commands(page):
         words = shlex.split(command)[1:]
-        if words[0] in cli.ROOMS:
-            room = importlib.import_module(cli.room_module(words[0]))
+        if words[0] in cli.PACKAGE_COMMANDS:
+            command = importlib.import_module(cli.command_module(words[0]))
             parser = cli.Parser(prog=f"dpaudit {words[0]}")
-            room.add_arguments(parser)
+            command.add_arguments(parser)
             if len(words) > 1:
                 parser.parse_args(words[1:])
             continue
@@ -232,11 +233,30 @@ def test_commands_are_ones_that_exist(page: Path) -> None:
         assert words[0] in known, command
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+ALL_PAGES = [*PAGES, *ROOT.glob("[A-Z]*.md"), *(ROOT / "audits").rglob("*.md"), *(ROOT / ".github").rglob("*.md"),
+             *(ROOT / folder / "README.md" for folder in ("tests", "benchmarks"))]  # fmt: skip
+
+
+def headings(page: Path) -> set[str]:
+    """Anchors of a page, as GitHub and the site make them."""
+    lines = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
+
+
+@pytest.mark.parametrize("page", sorted(set(ALL_PAGES)), ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", FENCE.sub("", page.read_text(encoding="utf-8"))):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+    """Inside the repository to a file and a heading that exist. Others are checked by their form: tests use no network."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for target, anchor in re.findall(r"\]\(([^)#]*?)(?:#([^)]*))?\)", text):
+        if "://" in target:
+            parts = urlsplit(target)
+            assert parts.scheme == "https", target
+            assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", parts.netloc), target
+            assert not re.search(r"\s|[.,;]$", target), target
+        elif target or anchor:
+            place = page.parent / target if target else page
+            assert place.exists(), target
+            assert not anchor or place.suffix != ".md" or anchor in headings(place), f"{target}#{anchor}"
 
 
 def test_every_page_is_reached_from_the_readme() -> None:

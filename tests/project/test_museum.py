@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.metadata
 import re
 import runpy
 import subprocess
@@ -16,6 +17,7 @@ import pytest
 
 from dpaudit import Audit, Verdict
 from dpaudit.errors import MissingDependency
+from dpaudit.mechanism.isolated import Isolated
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 MUSEUM = REPOSITORY / "audits" / "museum"
@@ -76,7 +78,7 @@ def test_fixes_make_the_same_calls():
     assert fixed
     for exhibit in fixed.values():
         after = audits(script(exhibit))
-        (before,) = (
+        before = next(
             found
             for other in EXHIBITS.values()
             if not other["bug"].startswith("none") and (found := audits(script(other))).keys() == after.keys()
@@ -88,6 +90,27 @@ def test_fixes_make_the_same_calls():
 def test_every_script_is_shown():
     files = {path.name for path in (MUSEUM / "_exhibits").glob("*.py") if not path.name.startswith("_")}
     assert files == {exhibit["script"] for exhibit in EXHIBITS.values()}
+
+
+def test_functions_of_released_versions_are_there_and_need_nothing_of_dpaudit(monkeypatch):
+    called = set()
+    for exhibit in EXHIBITS.values():
+        if exhibit["library"].startswith("mechanisms."):
+            continue
+        for audit in audits(script(exhibit)).values():
+            monkeypatch.delenv("MUSEUM_PYTHON", raising=False)
+            with pytest.raises(MissingDependency, match="audits/museum/run"):
+                audit.mechanism()
+            monkeypatch.setenv("MUSEUM_PYTHON", sys.executable)
+            mechanism = audit.mechanism()
+            assert isinstance(mechanism, Isolated)
+            file, _, function = mechanism.function.rpartition(":")
+            assert re.search(rf"\b{function}\b", Path(file).read_text(encoding="utf-8")), mechanism.function
+            called.add(Path(file).name)
+    files = list((MUSEUM / "_released").glob("*.py"))
+    assert called == {file.name for file in files} - {"module_alone.py"}
+    for file in files:
+        assert not re.search(r"^\s*(import|from) (dpaudit|audits|mechanisms)\b", file.read_text(), re.MULTILINE), file
 
 
 def test_the_readme_has_a_row_for_every_exhibit():
@@ -144,7 +167,8 @@ def test_an_environment_that_cannot_be_finished_leaves_nothing_behind(cause, tmp
 
 
 def test_a_module_alone_runs_none_of_its_parents(tmp_path, monkeypatch):
-    released = importlib.import_module("audits.museum._exhibits._released")
+    monkeypatch.syspath_prepend(str(MUSEUM / "_released"))
+    released = importlib.import_module("module_alone")
     package = tmp_path / "old_release"
     (package / "part").mkdir(parents=True)
     (package / "__init__.py").write_text("raise ImportError('no longer installs')")
@@ -160,5 +184,5 @@ def test_a_module_alone_runs_none_of_its_parents(tmp_path, monkeypatch):
     finally:
         for name in set(sys.modules) - before:
             del sys.modules[name]
-    with pytest.raises(MissingDependency, match="audits/museum/run makes the environment"):
+    with pytest.raises(importlib.metadata.PackageNotFoundError):
         released.module_alone("other.part", "no-such-distribution")

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
+from audits.museum._exhibits._environment import released
 from dpaudit import Audit, PureDP, Relation, neighbours
-from dpaudit.adapters import diffprivlib
-from dpaudit.adapters._loading import load
-
-
-def make() -> Any:
-    mechanisms = load("diffprivlib.mechanisms", extra="libraries")
-    return diffprivlib.mechanism(mechanisms.Laplace(epsilon=1.0, sensitivity=1.0))
-
 
 VALUE, BITS = (
     Audit(
         name=f"diffprivlib-laplace-{channel}",
-        mechanism=make,
+        mechanism=released("diffprivlib_laplace.py:laplace"),
         mechanism_is_factory=True,
         claim=PureDP(1.0, Relation.ANSWERS),
         neighbours=neighbours.fixed([(0.0, 1.0)], relation=Relation.ANSWERS),

@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from types import NoneType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,6 +31,7 @@ Floats: TypeAlias = NDArray[np.float64]
 LABEL_LENGTH = 1000  # characters of a structure's label that are kept
 FEWEST_COUNTED = 1024  # integers that are worth counting without a sort,
 COUNTED_RANGE = 4096  # if they span fewer values than this
+FEWEST_OF_A_TYPE = 16  # outputs for each type in a list, on average, that are worth encoding type by type
 ONE_BYTE_INTEGERS = "?bB"  # dtype characters
 KEYS_IN_CACHE = 16_384  # keys that are computed at a time
 BOOLEANS, INTEGERS, FLOATS, WIDE_INTEGERS = (
@@ -167,11 +169,7 @@ def encode(outputs: NDArray[Any] | Sequence[Any]) -> Encoded:
             return strings
         outputs = list(outputs)
     kinds = set(map(type, outputs))
-    if len(kinds) == 1:
-        fast = _homogeneous(outputs, kinds.pop())
-        if fast is not None:
-            return fast
-    return _walk_all(outputs)
+    return _of_one_type(outputs, kinds.pop()) if len(kinds) == 1 else _of_several_types(outputs, kinds)
 
 
 def container(outputs: NDArray[Any] | Sequence[Any], *, near: bool = False) -> tuple[str, tuple[int, ...]] | None:
@@ -284,8 +282,35 @@ def shortened(label: str) -> str:
     return f"{label[:half]}... {len(label)} characters in all, digest {digest(label):016x} ...{label[-half:]}{CUT}"
 
 
+def _of_one_type(outputs: Sequence[Any], kind: type) -> Encoded:
+    fast = _homogeneous(outputs, kind)
+    return _walk_all(outputs) if fast is None else fast
+
+
+def _of_several_types(outputs: Sequence[Any], kinds: Collection[type]) -> Encoded:
+    """Encode a list with outputs of several types, such as numbers and None, one type after the other."""
+    if not outputs or len(outputs) < FEWEST_OF_A_TYPE * len(kinds):
+        return _walk_all(outputs)
+    number_of = {kind: number for number, kind in enumerate(kinds)}
+    types = np.fromiter(map(number_of.__getitem__, map(type, outputs)), np.intp, len(outputs))
+    codes = np.empty(len(outputs), np.uint64)
+    labels: dict[int, str] = {}
+    parts = []
+    for kind, number in number_of.items():
+        places = np.flatnonzero(types == number)
+        parts.append((places, _of_one_type([outputs[place] for place in places.tolist()], kind)))
+    values = np.full((len(outputs), max(part.width for _, part in parts)), np.nan, order="F")
+    for places, part in parts:
+        codes[places] = part.codes
+        values[places, : part.width] = part.values
+        labels.update(part.labels)
+    return Encoded(codes, values, labels)
+
+
 def _homogeneous(outputs: Sequence[Any], kind: type) -> Encoded | None:
-    """Encode a list of numbers, strings, equal arrays or equal-length tuples of floats at once; None for other lists."""
+    """Encode a list of numbers, strings, None, equal arrays or equal-length tuples of floats at once; None for other lists."""
+    if kind is NoneType:
+        return _uniform(str(None), np.empty((len(outputs), 0)))
     if kind in (float, bool):
         return _uniform(placeholder("bool") if kind is bool else NUMBER, np.array(outputs, dtype=np.float64)[:, None])
     if kind is int:

@@ -16,6 +16,8 @@ CELL_GROUPS = 8  # groups of cells that the drift test compares
 BLANK = re.compile(r"#|'\.\.\.'")  # what ``mechanism.Raised`` puts in place of numbers and quoted text
 FEWEST_COMPARED = 200  # outputs that a comparison needs
 FALSE_ALARM_PER_TEST = 1e-12  # probability of a false alarm of one test of drift or exhaustion
+MOST_TOKEN_COLUMNS = 16  # numbers of an output that are looked at for random seeds
+FEWEST_TOKENS = 2.0**24  # between the quartiles of a random seed
 REPEAT_BY_CHANCE = 1e-9  # rounds that are equal with a smaller probability are not independent
 
 
@@ -95,14 +97,13 @@ class OutputMonitor:
         self.never_varied = True  # so did both sides of all pairs
         self._seen = False
         self._first: list[Encoded | None] = [None, None]
-        self._answered: dict[
-            int, tuple[int, int]
-        ] = {}  # per pair: answers, and releases up to the last round with one,
-        self._since: dict[int, int] = {}  # and releases since
+        self._answered: dict[int, tuple[int, int]] = {}  # per pair: answers, and releases up to the last round with one
+        self._since: dict[int, int] = {}  # releases since then
         self._opaque: set[str] = set()  # names of types whose contents cannot be seen
         self._singular = ""  # an example, if most structures in the largest batch occurred once
         self._largest = 0
         self._blanked = ""  # an exception whose message was shortened
+        self._token = ""  # an example of a number that looks like a random seed
 
     def see(self, pair: int, sides: tuple[Encoded, Encoded]) -> None:
         """Examine the outputs that a round returned for learning."""
@@ -134,6 +135,12 @@ class OutputMonitor:
                 f"Numbers and quoted text in messages of exceptions are not audited, such as in {self._blanked}. A reader of "
                 "the message sees them: leave them out of it, or return them."
             )
+        if self._token:
+            found.append(
+                f"A number of each output, such as {self._token}, looks like a random seed. If other parts of the output "
+                "are computed from it (a hash, a permutation), a leak is in both together, where no event of numbers shows it: "
+                "say what you suspect (suspect=)."
+            )
         return found
 
     def _visibility(self, batch: Encoded) -> None:
@@ -144,6 +151,7 @@ class OutputMonitor:
             return
         self._largest = len(batch)
         self._singular = ""
+        self._token = token_in(batch)
         if batch.uniform:
             return
         codes, frequency = np.unique(batch.codes, return_counts=True)
@@ -171,6 +179,18 @@ class OutputMonitor:
         if self.never_varied:
             both = [record_keys(first)[0] for first in self._first if first is not None]
             self.never_varied = self.constant and len(set(map(int, both))) == 1
+
+
+def token_in(batch: Encoded) -> str:
+    """Return an example of a whole number that never repeats, spread over a wide range and beside other numbers; or nothing."""
+    if batch.width < 2:
+        return ""
+    whole = (np.isfinite(batch.values) & (batch.values == np.round(batch.values))).all(axis=0)
+    for column in batch.values[:, whole].T[:MOST_TOKEN_COLUMNS]:
+        quartiles = np.quantile(column, (0.25, 0.75))
+        if np.unique(column).size == column.size and quartiles[1] - quartiles[0] > FEWEST_TOKENS:
+            return f"{column[0]:.0f}"
+    return ""
 
 
 def raised_share(batch: Encoded) -> float:

@@ -40,6 +40,10 @@ class SeedKey(enum.IntEnum):
     """Random orders of releases, in a test of dependence."""
     SWEEP = 11_000_000
     """Outputs of a sweep over many pairs."""
+    EVIDENCE = 12_000_000
+    """Rounds of evidence that is kept from run to run; the number of the round is added to the key."""
+    EXPLORATION = 12_000_001
+    """The roots of the explorations of such runs; the number of the run is added."""
     LATER = 10_000_000
     """Releases that are drawn to see whether a constant output changes."""
 

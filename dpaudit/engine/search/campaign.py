@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dpaudit.claims import Claim, distance_between
-from dpaudit.engine.evidence.claim_points import Interval, parameter_grid
+from dpaudit.engine.evidence.claim_points import GridStretch, parameter_grid
 from dpaudit.engine.evidence.e_process import (
     Bets,
     Floats,
@@ -48,19 +48,23 @@ class RoundGrowth:
 
     first_round: int = 100
     """Outputs of each side in the first round of a pair, which is only learned from."""
-    smallest_round: int = 50
+    smallest_round: int = 100
     """Fewest outputs of each side in any later round."""
     near_a_stop: float = 0.2
     """A round adds this share of the outputs seen while the audit may soon stop (see ``Candidate.next_size``)."""
     later: float = 0.5
-    """A round adds this share when a stop is not near but the pair has won something, or is only explored."""
+    """A round of the leading pair adds this share when a stop is not near but it has won something."""
+    explored: float = 1.0
+    """A round of another pair adds this share."""
+    explored_for_bound: float = 3.0
+    """The same while a bound explores all pairs."""
     nothing_won: float = 1.0
     """A round of the leading pair adds this share when it has won nothing yet."""
     of_missing: float = 0.5
     """A round adds at most this share of the outputs that still seem to be missing for a verdict."""
     least: float = 0.05
     """A round adds at least this share of the outputs seen, however few seem to be missing."""
-    few_outputs: int = 300
+    few_outputs: int = 200
     """Up to this many outputs a stop counts as near whatever was won."""
     early_outputs: int = 1000
     """Up to this many outputs a stop counts as near if the log-wealth is positive."""
@@ -93,10 +97,14 @@ class PairChoice:
 
     leader_outputs: int = 3
     """Outputs of the leading pair for each output of all other pairs."""
+    convincing_outputs: int = 12
+    """The same for a pair that leads because of its wealth."""
     explore: float = 0.3
     """Share of the budget that a bound on several pairs spends before it commits to one."""
     learn: float = 0.03
     """Share of the budget after which a bound on a single pair starts to follow its experts, which have learned by then."""
+    followed: float = 1.0
+    """Log-wealth from which a leading pair is followed: many pairs lead by chance at first, and each would cost something."""
     convincing: float = 3.0
     """Log-wealth from which the pair with most wealth leads, whatever the confidence indices say."""
     lower_errors: float = 1.7
@@ -124,7 +132,9 @@ class BoundReading:
 
 
 GROWTH = RoundGrowth()
-LEAN = RoundGrowth(first_round=6, smallest_round=4, near_a_stop=0.1, later=0.2, nothing_won=0.2)
+LEAN = RoundGrowth(
+    first_round=6, smallest_round=4, few_outputs=300, near_a_stop=0.1, later=0.2, nothing_won=0.2, explored=0.2
+)
 """Short rounds, for mechanisms whose calls make one release each, which may take a second."""
 SHARES = CapitalShares()
 CHOICE = PairChoice()
@@ -175,11 +185,13 @@ class Candidate:
             or (self.log_wealth > 0.0 and self.seen < growth.early_outputs)
             or (promising and self.seen < growth.many_outputs)
         )
-        if leading and near:
+        for_bound = log_threshold == math.inf
+        if not leading:
+            share = growth.explored_for_bound if for_bound else growth.explored
+        elif near:
             share = growth.near_a_stop
         else:
-            for_bound = log_threshold == math.inf
-            share = growth.later if (leading if for_bound else promising or not leading) else growth.nothing_won
+            share = growth.later if for_bound or promising else growth.nothing_won
         if leading and promising:
             share = min(share, max(growth.of_missing * (log_threshold / self.log_wealth - 1.0), growth.least))
         return max(growth.smallest_round, math.ceil(share * max(self.learner.counted(), self.seen // 16)))
@@ -328,11 +340,11 @@ class Campaign:
             # Explore evenly among the pairs that may still be the best, then commit.
             alive = [c for c in self.candidates if index[c.number][1] >= index[leader.number][0]]
             return (min(alive, key=lambda c: c.seen), False) if spent < CHOICE.explore else (leader, True)
-        richest = max(self.candidates, key=lambda c: c.log_wealth)
+        richest, outputs = max(self.candidates, key=lambda c: c.log_wealth), CHOICE.leader_outputs
         if richest.log_wealth > CHOICE.convincing:
-            leader = richest
+            leader, outputs = richest, CHOICE.convincing_outputs
             others = [candidate for candidate in self.candidates if candidate is not leader]
-        if leader.seen < CHOICE.leader_outputs * sum(candidate.seen for candidate in others):
+        if leader.seen < outputs * sum(candidate.seen for candidate in others):
             return leader, True
         return max(others, key=lambda c: index[c.number][1]), False
 
@@ -357,7 +369,8 @@ class Campaign:
             return self.log_wealth()
         version = candidate.views_bet_on
         candidate.views_bet_on = candidate.learner.version
-        follows = leading and spent >= self._follow_from and self._log_follower > -math.inf
+        convinces = self.for_bound or candidate.log_wealth >= CHOICE.followed
+        follows = leading and convinces and spent >= self._follow_from and self._log_follower > -math.inf
         if follows and self._lead != (candidate.number, version):
             self._lead = (candidate.number, version)
             self._segment += 1
@@ -432,7 +445,7 @@ class Campaign:
         return reached
 
     def _anchors_refuted(
-        self, grid: Sequence[Interval], points_at: Callable[[float], Points], log_threshold: float
+        self, grid: Sequence[GridStretch], points_at: Callable[[float], Points], log_threshold: float
     ) -> int:
         """Count the first intervals whose anchor alone refutes all values of the interval."""
         count = 0
@@ -446,7 +459,7 @@ class Campaign:
         return count
 
     def _interval_wealth(
-        self, interval: Interval, points_at: Callable[[float], Points], claimed: float, at_claim: Floats | None
+        self, interval: GridStretch, points_at: Callable[[float], Points], claimed: float, at_claim: Floats | None
     ) -> Floats:
         """Return the log-wealth against each value of an interval, its stake shared as :meth:`lower_bound` says."""
         values = np.array(interval.values)

@@ -3,11 +3,11 @@
 An event is a union of parts (:class:`AnyOf`). A part is about the structure of the output (:class:`Structure`,
 :class:`OtherStructure`), about the output as a whole (:class:`Records`), about one number of it or a score
 (:class:`Number`, :class:`Values`), or about the bits of a number (:class:`Bits`). Views build the tree for the cells that
-they are given, and ``dpaudit.baseline.plain_events`` builds it from JSON. Every condition has
+they are given, and ``dpaudit.engine.views.plain_events`` builds it from JSON. Every condition has
 
 ``text()``           a phrase for a person
 ``python(names)``    a Python expression in ``output``
-``plain()``          its JSON form, described in ``dpaudit.baseline.plain_events``; None if it has none
+``plain()``          its JSON form, described in ``dpaudit.engine.views.plain_events``; None if it has none
 ``contains(batch)``  for every output of an encoded batch, whether the condition holds
 """
 
@@ -126,7 +126,7 @@ class Interval:
 
     def plain(self) -> list[Any]:
         """Return the ends; JSON has no infinities."""
-        return ["-inf" if self.low == -math.inf else self.low, self.high]
+        return [end if end is None or math.isfinite(end) else str(end) for end in (self.low, self.high)]
 
     def contains(self, values: Floats) -> Mask:
         """Return for every value whether it lies inside."""

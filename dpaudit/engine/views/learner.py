@@ -44,6 +44,10 @@ class KeptOutputs:
     most_numbers: int = 4_000_000
     """Numbers of each side that are kept."""
     fewest: int = 1000
+    """Outputs of each side that are kept where they hold more numbers than that."""
+    most_numbers_of_few: int = 16_000_000
+    """Numbers of each side that are kept of these few outputs."""
+    least: int = 8
     """Outputs of each side that are kept however many numbers they hold."""
     refits: tuple[int, ...] = (64, 8)
     """Scores are fitted again, on counts of all outputs seen, after the horizon divided by each of these numbers."""
@@ -128,6 +132,7 @@ class Learner:
     _searches: list[int] = field(default_factory=list)
     _late: tuple[View, ...] = ()  # views that a late search has found
     searched: tuple[str, ...] = ()  # what late searches looked at
+    _undecided: bool = True  # a late search for interactions may still find something
 
     def __post_init__(self) -> None:
         # Counts hold more than the kept outputs. Refits come early enough for the new score to be bet on.
@@ -158,7 +163,8 @@ class Learner:
             if self.width > 1
             else KEPT.most_scalars
         )
-        return max(KEPT.fewest, min(most, KEPT.most_numbers // self.width))
+        few = max(KEPT.least, min(KEPT.fewest, KEPT.most_numbers_of_few // self.width))
+        return max(few, min(most, KEPT.most_numbers // self.width))
 
     def past_counts(self) -> list[tuple[Counts, bool]]:
         """Return cell counts of each view that may be compared with a later round, and whether its cells are ordered.
@@ -339,12 +345,16 @@ class Learner:
         self._searches = [at for at in self._searches if at > self.seen]
         if self.won or self._late or self.points is None or self.has_a_cell_for_every_output():
             return
-        found, tried = late_views(self.kept(), self.points)
-        self.searched = tuple(dict.fromkeys([*self.searched, *tried]))
-        for view, past, older in found:
+        models = self.seen >= SEARCH.models and self.width > 1
+        if not (models or self._undecided):
+            return
+        found = late_views(self.kept(), self.points, grids=self._undecided, models=models)
+        self._undecided = found.undecided and self._undecided
+        self.searched = tuple(dict.fromkeys([*self.searched, *found.tried]))
+        for view, past, older in found.views:
             self._late = (*self._late, view)
             self._add(view, past, older)
-        self.version += bool(found)  # capital that follows this pair is divided anew
+        self.version += bool(found.views)  # capital that follows this pair is divided anew
 
     def _add(self, view: View, past: Counts, older: Counts) -> None:
         self.views = (*self.views, view)

@@ -35,7 +35,7 @@ import numpy as np
 
 from dpaudit.symbolic.values.arrays import SymbolicArray
 from dpaudit.symbolic.values.paths import Draw, Returned, Trace, is_library_of_ours, is_user_code
-from dpaudit.symbolic.values.symbols import Comparison, Image, Linear, Steps, is_symbol
+from dpaudit.symbolic.values.symbols import Image, Linear, PendingComparison, Steps, is_symbol
 
 _MOST_VISITS = 24
 _MOST_ITEMS = 1000
@@ -230,7 +230,7 @@ def _symbol_token(value: Any, draws: list[Draw]) -> Hashable:
             return "image", places, value.chain, value.integer
         case Steps():
             return "steps", places, tuple((region, repr(item)) for region, item in value.cells)
-        case Comparison():
+        case PendingComparison():
             return "comparison", _symbol_token(value.linear, draws), value.strict
     raise _Unknown
 

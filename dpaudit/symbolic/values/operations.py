@@ -14,7 +14,7 @@ from scipy.special import erf, erfinv
 from dpaudit.exact.form import Array, Continuous, Form, Tail
 from dpaudit.exact.laws.mixture import add
 from dpaudit.symbolic.values import forms
-from dpaudit.symbolic.values.regions import End, Real, Region, is_infinite
+from dpaudit.symbolic.values.regions import End, RealNumber, Region, is_infinite
 
 
 class Operation(Protocol):
@@ -54,7 +54,7 @@ NEGATION = Affine(Fraction(-1), Fraction(0))
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class RoundTo:
     """The nearest multiple of ``step``; ties have no probability under a density."""
 
     step: Fraction
@@ -79,7 +79,7 @@ class Round:
         """Number the first and last multiple whose float lies in an interval: 3 / 10 is the float 0.3, not a little more."""
         low, high = part
 
-        def near(end: Real) -> range:
+        def near(end: RealNumber) -> range:
             middle = round(Fraction(end) / self.step)
             return range(middle - 1, middle + 2)
 
@@ -139,8 +139,8 @@ class Truncate:
 class Clip:
     """``min(max(x, low), high)``."""
 
-    low: Real
-    high: Real
+    low: RealNumber
+    high: RealNumber
 
     def value(self, x: float) -> float:
         """The function at one number."""

@@ -61,7 +61,7 @@ class Returned(BaseException):
     """The run came back to a state in which it was before."""
 
 
-class Cut(BaseException):
+class PathCut(BaseException):
     """The path has more choices than are followed; its mass goes to what is not known."""
 
 
@@ -185,7 +185,7 @@ class Trace:
         return math.fsum(self.log_masses.values())
 
     def region(self, drawn: Draw) -> Region:
-        """Where a draw may lie."""
+        """Return the region in which a draw may lie."""
         self.check(drawn)
         return self.regions[drawn.index]
 
@@ -236,7 +236,7 @@ class Trace:
         place = len(self.made)
         if place >= MOST_DECISIONS:
             self.cut = True
-            raise Cut
+            raise PathCut
         if place < len(self.choices):
             if self.signatures[place] != signature:
                 raise stop(

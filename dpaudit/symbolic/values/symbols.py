@@ -4,7 +4,7 @@
 ``Linear``              a linear combination of draws plus a constant
 ``Image``               a chain of operations (round, clip, abs, log, ...) on a linear function of one draw
 ``Steps``               a function of one draw with finitely many values: coins, comparisons, small integers
-``Comparison``          the sign of a linear combination of several draws, not decided yet
+``PendingComparison``   the sign of a linear combination of several draws, not decided yet
 ======================  ===================================================================================
 
 They behave like numbers as long as that can be followed exactly. Where Python insists on a plain value (a condition, an
@@ -197,12 +197,12 @@ class Image(Symbol):
         remembered and run again as itself.
         """
         found = self.preimage(region)
-        grids = (operations.Round, operations.Floor, operations.Truncate)
+        grids = (operations.RoundTo, operations.Floor, operations.Truncate)
         last = next((k for k in reversed(range(len(self.chain))) if isinstance(self.chain[k], grids)), None)
         if last is None or self.integer or last + 1 == len(self.chain):
             return found  # numbers with a density; whole ones; or floats that are compared as they are
         operation, on_grid = self.chain[last], region
-        step = operation.step if isinstance(operation, operations.Round) else Fraction(1)
+        step = operation.step if isinstance(operation, operations.RoundTo) else Fraction(1)
         for after in reversed(self.chain[last + 1 :]):
             on_grid = after.preimage(on_grid)
         for end in {end for part in on_grid.parts for end, _ in part if not is_infinite(end)}:
@@ -250,7 +250,7 @@ class Steps(Symbol):
 
     @property
     def integer(self) -> bool:  # type: ignore[override]
-        """Whether all values are whole numbers."""
+        """True if all values are whole numbers."""
         return all(isinstance(value, int | np.integer) for _, value in self.cells)
 
     def draws(self) -> tuple[Draw, ...]:
@@ -289,7 +289,7 @@ class Steps(Symbol):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Comparison(Symbol):
+class PendingComparison(Symbol):
     """``linear > 0``, or ``linear >= 0``, of several draws."""
 
     linear: Linear

@@ -27,6 +27,7 @@ from hypothesis import strategies as st
 import dpaudit
 from dpaudit.engine.encoding.batch import (
     FEWEST_COUNTED,
+    FEWEST_OF_A_TYPE,
     Encoded,
     digest,
     encode,
@@ -206,7 +207,7 @@ ZOO: dict[str, Any] = {
     "complex64": np.complex64(1j),
     "datetime64": np.datetime64("2020-01-01"),
     "datetime64 ns": np.datetime64("2020-01-01T00:00:00.123456789"),
-    "NaT": np.datetime64("NaT"),
+    "NaT": np.datetime64("NaT", "s"),
     "timedelta64": np.timedelta64(3, "s"),
     "datetime": datetime.datetime(2020, 1, 1),
     "decimal": decimal.Decimal("1.5"),
@@ -234,7 +235,7 @@ COMPANIONS: list[Any] = [None, 1.5, 7, "x", [1.0], (1, 2, 3), {"a": 1}, np.zeros
 
 
 def fingerprint_of(batch: Encoded, row: int) -> tuple[Any, ...]:
-    """What the engine can see of one output; absent numbers at the end do not count."""
+    """The part of one output that the engine can see; absent numbers at the end do not count."""
     values = batch.values[row].tolist()
     while values and math.isnan(values[-1]):
         values.pop()
@@ -251,7 +252,8 @@ def test_encoding_of_an_output_does_not_depend_on_its_batch(name: str) -> None:
     alone = encode([output])
     assert len(alone) == 1
     expected = fingerprint_of(alone, 0)
-    batches = [[output, output], *([output, other] for other in COMPANIONS), [*COMPANIONS, output]]
+    many = [output, *COMPANIONS * (2 * FEWEST_OF_A_TYPE)]  # enough to be encoded type by type
+    batches = [[output, output], *([output, other] for other in COMPANIONS), [*COMPANIONS, output], many]
     for batch in batches:
         place = len(batch) - 1 if batch[0] is not output else 0
         assert fingerprint_of(encode(batch), place) == expected, batch
@@ -324,14 +326,18 @@ nested = st.recursive(
 )
 
 
-@given(first=nested, others=st.lists(nested, max_size=4))
+@given(first=nested, others=st.lists(nested, max_size=4), times=st.sampled_from([1, 1, FEWEST_OF_A_TYPE]))
 @settings(max_examples=250, deadline=None, derandomize=True)
-def test_encoding_does_not_depend_on_the_batch(first: Any, others: list[Any]) -> None:
-    together = encode([first, *others])
+def test_encoding_does_not_depend_on_the_batch(first: Any, others: list[Any], times: int) -> None:
+    together = encode([first, *others] * times)
     assert fingerprint_of(encode([first]), 0) == fingerprint_of(together, 0)
     apart = stack([encode([output]) for output in (first, *others)])
-    for row in range(len(together)):
+    for row in range(len(apart)):
         assert fingerprint_of(apart, row) == fingerprint_of(together, row)
+
+
+def test_a_batch_may_be_empty() -> None:
+    assert [len(encode(outputs)) for outputs in ([], np.empty(0), np.empty(0, object))] == [0, 0, 0]
 
 
 def test_the_dtype_of_an_array_says_nothing_about_its_entries() -> None:
@@ -461,3 +467,8 @@ def test_arrays_of_words_are_encoded_as_lists_of_words_are(size: int, distinct: 
 def test_objects_that_are_strings_keep_trailing_zeros_apart() -> None:
     batch = encode(np.array(["a", "a\0", "a"], dtype=object))
     assert batch.codes[0] == batch.codes[2] != batch.codes[1]
+
+
+def test_no_outputs_at_all_are_an_empty_batch() -> None:
+    """As the values of a suspect that returned truth values alone."""
+    assert len(encode([])) == 0
