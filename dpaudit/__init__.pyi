@@ -9,6 +9,7 @@ from dpaudit import statements as statements
 from dpaudit import symbolic as symbolic
 from dpaudit import training as training
 from dpaudit.accountant.check import check_accountant as check_accountant
+from dpaudit.assertion import assert_private as assert_private
 from dpaudit.claims import ApproxDP as ApproxDP
 from dpaudit.claims import BoundedRange as BoundedRange
 from dpaudit.claims import Claim as Claim
@@ -24,7 +25,6 @@ from dpaudit.claims import ZeroConcentratedDP as ZeroConcentratedDP
 from dpaudit.diagnosis.staged import Diagnosis as Diagnosis
 from dpaudit.diagnosis.staged import diagnose as diagnose
 from dpaudit.engine.audit import Audit as Audit
-from dpaudit.engine.audit import assert_private as assert_private
 from dpaudit.engine.audit import audit as audit
 from dpaudit.engine.membership import audit_scores as audit_scores
 from dpaudit.engine.membership import one_run_bound as one_run_bound

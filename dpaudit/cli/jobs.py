@@ -39,9 +39,11 @@ from dpaudit.engine.sampling.executor import CannotBeSent, LostWorker, TaskRunne
 from dpaudit.engine.sampling.processes import Workers
 from dpaudit.engine.search.detectable import HEADLINE, MASSES
 from dpaudit.errors import DPAuditError, InvalidArgument
-from dpaudit.report.document import Entry, Failure
+from dpaudit.report.document import AccuracyEntry, AnyEntry, Entry, Failure
 from dpaudit.report.source import source_of
 from dpaudit.result.model import Channel, Result, StoppedBy
+from dpaudit.utility.definition import AccuracyAudit
+from dpaudit.utility.result import AccuracyResult
 
 KNOCK = 3.0  # seconds in which whoever listens at a port answers
 GRACE = 5.0  # seconds that audits under way in other processes get to end after Ctrl-C
@@ -56,7 +58,7 @@ class Outcome:
     """The end of one audit: an entry, or the reason why there is none."""
 
     name: str
-    entry: Entry | None = None
+    entry: AnyEntry | None = None
     failure: Failure | None = None
     reused: bool = False
     closing: bool = False  # after Ctrl-C, which has been noticed: there may be more
@@ -100,6 +102,8 @@ def attempt(item: Collected, options: dict[str, Any], root: Path, interrupts: In
     name = item.audit.name
     try:
         result = item.audit.run(**options)
+        if isinstance(result, AccuracyResult):
+            return Outcome(name, AccuracyEntry(result=result, expect=_expected(item), path=item.path, line=item.line))
         entry = entry_of(item, result, root)
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and interrupts.possible:
@@ -110,13 +114,26 @@ def attempt(item: Collected, options: dict[str, Any], root: Path, interrupts: In
     return Outcome(name, entry)
 
 
+def _interrupted(entry: AnyEntry | None) -> bool:
+    """Return True for the result of an audit that was interrupted; a check of accuracy then has none."""
+    return isinstance(entry, Entry) and entry.result.stopped_by is StoppedBy.INTERRUPT
+
+
 def entry_of(item: Collected, result: Result, root: Path) -> Entry:
     """A result with where its audit and its mechanism are written."""
-    expect = item.audit.expect if isinstance(item.audit.expect, Verdict) else None
     path, number = source_of(item.audit.mechanism, root)
     return Entry(
-        result=result, expect=expect, path=item.path, line=item.line, mechanism_path=path, mechanism_line=number
+        result=result,
+        expect=_expected(item),
+        path=item.path,
+        line=item.line,
+        mechanism_path=path,
+        mechanism_line=number,
     )
+
+
+def _expected(item: Collected) -> Verdict | None:
+    return item.audit.expect if isinstance(item.audit.expect, Verdict) else None
 
 
 def failure_of(item: Collected, error: BaseException) -> Failure:
@@ -149,7 +166,7 @@ def in_turn(plan: RunPlan, settings: Settings, interrupts: Interrupts) -> Iterat
             outcome = attempt(item, options, plan.root, interrupts)
             _remember(plan, outcome)
             yield outcome
-            stopped_by = None if outcome.entry is None else outcome.entry.result.stopped_by
+            stopped_by = outcome.entry.result.stopped_by if isinstance(outcome.entry, Entry) else None
             if stopped_by is StoppedBy.INTERRUPT:
                 raise KeyboardInterrupt
             lost = stopped_by is StoppedBy.LOST_WORKER
@@ -173,7 +190,7 @@ def _hooks(journal: Journal, key: str) -> dict[str, Any]:
 
 def _remember(plan: RunPlan, outcome: Outcome) -> None:
     """Write a result to the journal, unless it was interrupted and is to be run again."""
-    if outcome.entry is not None and outcome.entry.result.stopped_by is not StoppedBy.INTERRUPT:
+    if outcome.entry is not None and not _interrupted(outcome.entry):
         plan.journal.finished(plan.keys[outcome.name], outcome.entry.to_dict())
 
 
@@ -328,6 +345,9 @@ def _settled(plan: RunPlan, item: Collected, future: Future[Outcome], clock: _Cl
     except BaseException as error:  # its process died, or what it raised could not be sent
         if future not in clock.overdue:
             return Outcome(item.audit.name, failure=failure_of(item, error))
+        if isinstance(item.audit, AccuracyAudit):
+            late = TimeoutError(f"had not ended after {clock.overdue[future]:.0f} s, so its process was ended")
+            return Outcome(item.audit.name, failure=failure_of(item, late))
         result = _ended_result(item, plan.options[item.audit.name], clock.overdue[future])
         return Outcome(item.audit.name, entry_of(item, result, plan.root))
     _remember(plan, outcome)

@@ -10,6 +10,7 @@ reproducible mechanism gives the same result, and otherwise a valid one.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import hashlib
 import json
@@ -29,6 +30,7 @@ from dpaudit.result.model import claim_to_dict, versions
 
 if TYPE_CHECKING:
     from dpaudit.engine.audit import Audit
+    from dpaudit.utility.definition import AccuracyAudit
 
 FOLDER = ".dpaudit"
 FORMAT = 1
@@ -195,24 +197,29 @@ def read_lines(text: bytes, say: Callable[[str], None]) -> Iterator[dict[str, An
         say("the last line is torn, as after a kill, and ignored.")
 
 
-def audit_key(audit: Audit, options: Mapping[str, Any], sources: str) -> str:
+def audit_key(audit: Audit | AccuracyAudit, options: Mapping[str, Any], sources: str) -> str:
     """The digest under which a result is kept. ``sources`` is that of the code, from :func:`sources_digest`."""
     chosen = {**audit.options, **options}
     try:
         parts = {
             "sources": sources,
             "versions": versions(),
-            "name": audit.name,
-            "claim": claim_to_dict(audit.claim),
-            "mechanism": [describe(audit.mechanism), audit.mechanism_is_factory],
-            "neighbours": describe(audit.neighbours),
-            "expect": str(audit.expect),
+            "audit": _definition(audit),
             "options": {name: describe(value) for name, value in chosen.items() if name not in SAME_RESULT},
         }
         text = json.dumps(parts, sort_keys=True, default=str)
     except Exception:  # whatever a user's __repr__ raises: a key that nothing matches
         text = secrets.token_hex(16)
     return _digest(text.encode())
+
+
+def _definition(audit: Audit | AccuracyAudit) -> dict[str, Any]:
+    """An audit of privacy or of accuracy as plain data, without its options."""
+    fields = {item.name: getattr(audit, item.name) for item in dataclasses.fields(audit) if item.name != "options"}
+    return {
+        name: claim_to_dict(value) if name == "claim" and hasattr(value, "parameter_name") else describe(value)
+        for name, value in fields.items()
+    }
 
 
 def sources_digest(root: Path, modules: Iterable[types.ModuleType | None] | None = None) -> str:

@@ -102,6 +102,9 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     check.add_argument(
         "--output-as", choices=("json", "text", "lines", "numbers"), help="what the program writes (default json)"
     )
+    check.add_argument(
+        "--samples-only", action="store_true", help="leave out the look at the exact law of the code before the audit"
+    )
     check.set_defaults(profile=None)
     _options(check, has_claim=True)
     _reports(check)

@@ -16,7 +16,7 @@ from dpaudit.cli.collect import Broken, Collected, collect
 from dpaudit.cli.config import Settings
 from dpaudit.cli.journal import FOLDER, Journal, audit_key, sources_digest
 from dpaudit.errors import InvalidArgument
-from dpaudit.report.document import Entry, Failure
+from dpaudit.report.document import AccuracyEntry, AnyEntry, Entry, Failure
 from dpaudit.utility.definition import AccuracyAudit
 
 MOST_NAMED = 10  # audits in a message
@@ -33,9 +33,8 @@ class RunPlan:
     here: Path
     root: Path
     journal: Journal
-    earlier: Mapping[str, Entry]  # what the journals of interrupted runs hold, by key
+    earlier: Mapping[str, AnyEntry]  # what the journals of interrupted runs hold, by key
     broken: tuple[Failure, ...] = ()  # files that could not be imported
-    accuracy: tuple[Collected, ...] = ()  # checks of accuracy, which are run one after the other
 
     def todo(self) -> list[Collected]:
         """Return the audits whose results no journal has."""
@@ -83,21 +82,21 @@ def make_plan(args: argparse.Namespace, settings: Settings, here: Path, console:
             f"Leave alpha out of their options (each then gets alpha / max_audits = {settings.alpha_each:.3g}), or raise "
             "alpha or max_audits."
         )
-    accuracy = tuple(item for item in items if isinstance(item.audit, AccuracyAudit))
-    items = [item for item in items if not isinstance(item.audit, AccuracyAudit)]
     sources = sources_digest(settings.root)
     keys = {item.audit.name: audit_key(item.audit, options[item.audit.name], sources) for item in items}
     journal = Journal.start(settings.root / FOLDER, resume=args.resume, say=console.line)
-    earlier = {key: entry for key in keys.values() if (entry := _earlier(journal, key, console)) is not None}
+    found = {key: _earlier(item, journal, key, console) for item in items if (key := keys[item.audit.name])}
+    earlier = {key: entry for key, entry in found.items() if entry is not None}
     failures = tuple(Failure(name=file.path, reason=str(file.error), path=file.path, line=1) for file in broken)
     targets = tuple(args.targets)
-    return RunPlan(tuple(items), options, keys, targets, here, settings.root, journal, earlier, failures, accuracy)
+    return RunPlan(tuple(items), options, keys, targets, here, settings.root, journal, earlier, failures)
 
 
-def _earlier(journal: Journal, key: str, console: Console) -> Entry | None:
+def _earlier(item: Collected, journal: Journal, key: str, console: Console) -> AnyEntry | None:
     plain = journal.earlier.get(key)
+    kind = AccuracyEntry if isinstance(item.audit, AccuracyAudit) else Entry
     try:
-        return None if plain is None else Entry.from_dict(plain)
+        return None if plain is None else kind.from_dict(plain)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         console.line(f"A result in the journal is damaged and ignored ({type(error).__name__}: {error}).")
         return None

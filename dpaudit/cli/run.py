@@ -13,14 +13,13 @@ from dpaudit._util.files import write_whole
 from dpaudit._util.terminal.console import Console, Unbroken
 from dpaudit._util.validation import check_count
 from dpaudit.claims import Verdict
-from dpaudit.cli.accuracy_checks import run_accuracy
 from dpaudit.cli.baselines import find_regressions, save_baseline
 from dpaudit.cli.config import Settings
 from dpaudit.cli.jobs import Interrupts, Outcome, in_turn, side_by_side
 from dpaudit.cli.plan import RunPlan, make_plan
 from dpaudit.errors import DPAuditError, InvalidArgument
 from dpaudit.report import FORMATS, check_reports, github_summary, write_reports
-from dpaudit.report.document import AccuracyEntry, Document, Entry, Failure, sorted_entries
+from dpaudit.report.document import AccuracyEntry, AnyEntry, Document, Entry, Failure, sorted_entries
 from dpaudit.report.origin import origin_of
 from dpaudit.report.terminal import Style, could_not_run, show_failure, show_line, show_story, totals
 
@@ -85,23 +84,13 @@ def _run_all(
 ) -> Document:
     """Run everything, and print it as it comes."""
     style = Style.for_stream(console)
-    entries: list[Entry] = []
-    accuracy: list[AccuracyEntry] = []
+    entries: list[AnyEntry] = []
     failures: list[Failure] = []
     interrupted = False
     for failure in plan.broken:
         failures.append(failure)
         show_failure(console, failure)
     try:
-        for found in run_accuracy(plan, interrupts):
-            if isinstance(found, Failure):
-                failures.append(found)
-                show_failure(console, found)
-            else:
-                accuracy.append(found)
-                show_line(console, found, style)
-            if interrupts.asked:
-                raise KeyboardInterrupt
         for outcome in _with_earlier(plan, results):
             if outcome.failure is not None:
                 failures.append(outcome.failure)
@@ -115,10 +104,10 @@ def _run_all(
         interrupted = True
         err.line(_after_interrupt(len(entries), len(plan.items)))
     document = Document(
-        entries=sorted_entries(entries),
+        entries=sorted_entries([entry for entry in entries if isinstance(entry, Entry)]),
         failures=tuple(failures),
         interrupted=interrupted,
-        accuracy=sorted_entries(accuracy),
+        accuracy=sorted_entries([entry for entry in entries if isinstance(entry, AccuracyEntry)]),
     )
     for entry in document.all_entries:
         if not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE):

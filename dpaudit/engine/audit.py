@@ -1,4 +1,4 @@
-"""The entry points: run an audit, assert that it finds nothing, or keep its definition for later."""
+"""The entry points: run an audit, or keep its definition for later."""
 
 from __future__ import annotations
 
@@ -21,9 +21,8 @@ from dpaudit.engine.options import Options
 from dpaudit.engine.progress import ProgressHandler
 from dpaudit.engine.request import Request
 from dpaudit.engine.run import Run
-from dpaudit.engine.session import current
 from dpaudit.engine.timing.run import TimingRun
-from dpaudit.errors import Inconclusive, InvalidArgument, PrivacyViolation
+from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism.programs import program
 from dpaudit.mechanism.waiting import close_all
 from dpaudit.neighbours import Neighbours, as_neighbours
@@ -142,7 +141,7 @@ def audit(
     >>> result.epsilon_lower >= 1.0
     True
     """
-    _check_arguments(mechanism, claim, neighbours, name)
+    check_arguments(mechanism, claim, neighbours, name)
     if not isinstance(channel, Channel):
         check_choice([known.value for known in Channel], channel=channel)
     chosen = Options(
@@ -176,7 +175,7 @@ def audit(
             close_all()
 
 
-def _with_options_of_audit(function: F) -> F:
+def with_options_of_audit(function: F) -> F:
     """Let ``help`` and completion show the keywords of :func:`audit` in place of ``**options``."""
     own = inspect.signature(function)
     before = [parameter for parameter in own.parameters.values() if parameter.kind is not parameter.VAR_KEYWORD]
@@ -187,59 +186,6 @@ def _with_options_of_audit(function: F) -> F:
     ]
     function.__signature__ = own.replace(parameters=[*before, *more])  # type: ignore[attr-defined]
     return function
-
-
-@_with_options_of_audit
-def assert_private(
-    mechanism: Any,
-    claim: Claim,
-    neighbours: Neighbours | Sequence[tuple[Any, Any]],
-    *,
-    allow_inconclusive: bool = False,
-    name: str | None = None,
-    **options: Any,
-) -> Result:
-    """Audit, and raise an error if a violation is found or nothing could be decided; otherwise return the result.
-
-    The errors are :class:`~dpaudit.errors.PrivacyViolation`, with the witness, and :class:`~dpaudit.errors.Inconclusive`.
-
-    Inside pytest it is part of the run: it has the run's options, and a share of the run's alpha unless it names its own.
-
-    Parameters
-    ----------
-    mechanism, claim, neighbours, name
-        As for :func:`audit`.
-    allow_inconclusive
-        Return an INCONCLUSIVE result instead of raising.
-    **options
-        All other keywords of :func:`audit`.
-
-    Raises
-    ------
-    PrivacyViolation
-        The claim is refuted; an ``AssertionError`` that prints the witness.
-    Inconclusive
-        The audit could not decide; the message says why, and what to change.
-
-    Examples
-    --------
-    >>> import dpaudit
-    >>> noisy = dpaudit.batched(lambda data, size, rng: len(data) + rng.laplace(size=size))
-    >>> dpaudit.assert_private(noisy, dpaudit.PureDP(1.0), [([], [1])], samples=100_000).verdict
-    <Verdict.NO_VIOLATION_FOUND: 'NO_VIOLATION_FOUND'>
-    """
-    around = current()
-    if around is not None:
-        name, options = around.options(name, options)
-    result = audit(mechanism, claim, neighbours, name=name, **options)
-    if around is not None:
-        around.finished(result)
-        allow_inconclusive = allow_inconclusive or around.allows_inconclusive()
-    if result.verdict is Verdict.VIOLATION:
-        raise PrivacyViolation(str(result), result)
-    if result.verdict is Verdict.INCONCLUSIVE and not allow_inconclusive:
-        raise Inconclusive(str(result), result)
-    return result
 
 
 @renamed_fields("Options of dpaudit.audit go into options={...}.", made="mechanism_is_factory")
@@ -272,7 +218,7 @@ class Audit:
             check_choice([verdict.value for verdict in Verdict], expect=self.expect)
             object.__setattr__(self, "expect", Verdict(self.expect))
 
-    @_with_options_of_audit
+    @with_options_of_audit
     def run(self, **overrides: Any) -> Result:
         """Run the audit with its options; keywords of :func:`audit` replace them."""
         where = self.neighbours() if callable(self.neighbours) else self.neighbours
@@ -288,7 +234,8 @@ def name_of(mechanism: Any) -> str:
     return getattr(inner, "__qualname__", None) or getattr(inner, "__name__", None) or type(inner).__name__
 
 
-def _check_arguments(mechanism: Any, claim: Any, neighbours: Any, name: Any) -> None:
+def check_arguments(mechanism: Any, claim: Any, neighbours: Any, name: Any) -> None:
+    """Refuse arguments in another order, and a name that is none."""
     if isinstance(neighbours, Claim) or (isinstance(mechanism, Claim) and not isinstance(claim, Claim)):
         raise InvalidArgument(
             f"mechanism={shorten(mechanism)}, claim={shorten(claim)}, neighbours={shorten(neighbours)} must come in the order "

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from dpaudit._util.terminal.exit_codes import ExitCode, strongest
 from dpaudit._util.validation import check_choice
@@ -102,6 +102,8 @@ class AccuracyEntry:
         return cls(result=result, expect=expect, path=plain["path"], line=plain["line"])
 
 
+AnyEntry: TypeAlias = Entry | AccuracyEntry
+
 _NUMBER = (int, float)
 _ENTRY_TYPES: dict[str, Any] = {
     "path": str, "line": int, "mechanism_path": str, "mechanism_line": int, "result": Mapping,
@@ -179,7 +181,7 @@ class Document:
         return sum(entry.result.alpha for entry in self.all_entries)
 
     @property
-    def all_entries(self) -> tuple[Entry | AccuracyEntry, ...]:
+    def all_entries(self) -> tuple[AnyEntry, ...]:
         """Audits of privacy, then checks of accuracy."""
         return (*self.entries, *self.accuracy)
 

@@ -24,7 +24,7 @@ from dpaudit.report.words import (
     outcome,
     verdict_in_words,
 )
-from dpaudit.result.model import Result
+from dpaudit.result.model import Result, StoppedBy
 from dpaudit.result.plots import Picture, pictures
 from dpaudit.result.svg import check_matplotlib
 from dpaudit.result.text import STOPPED, detectable_note, detectable_rows, shown
@@ -44,6 +44,7 @@ class Section:
     bound: str
     outcome: str
     caught: str
+    exact: bool
     pictures: tuple[Picture, ...]
 
 
@@ -124,6 +125,7 @@ def _sections(document: Document) -> list[Section]:
             bound=shown(entry.result),
             outcome=outcome(entry),
             caught=_caught(entry.result),
+            exact=entry.result.stopped_by is StoppedBy.EXACT,
             pictures=pictures(entry.result, prefix=f"audit-{number}-") if number <= MOST_WITH_PICTURES else (),
         )
         for number, entry in enumerate(by_urgency(document), start=1)

@@ -17,11 +17,13 @@ from urllib.parse import quote
 
 from dpaudit import __version__
 from dpaudit.claims import Verdict
-from dpaudit.report.document import Document, Entry
+from dpaudit.report.document import AccuracyEntry, AnyEntry, Document, Entry
 from dpaudit.report.escape import clean
 from dpaudit.report.words import claim_in_words, needs_attention, outcome, verdict_in_words
-from dpaudit.result.model import claim_to_dict
+from dpaudit.result.model import Result, claim_to_dict
 from dpaudit.result.text import shown
+from dpaudit.utility.error_claim import error_claim_to_dict
+from dpaudit.utility.result import AccuracyResult
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
 
@@ -32,6 +34,12 @@ RULES = {
         "PrivacyViolation",
         "The mechanism leaks more than its claim allows.",
         "On a pair of neighbouring data sets an event was found whose probabilities differ by more than the claim allows.",
+    ),
+    "accuracy-violation": (
+        "error",
+        "AccuracyViolation",
+        "The mechanism is less accurate than it claims.",
+        "On the data set shown the error is larger than the claim allows.",
     ),
     "unmet-expectation": (
         "error",
@@ -64,7 +72,7 @@ _ORDER = list(RULES)
 def render(document: Document) -> str:
     """SARIF 2.1.0 with sorted keys; equal documents give equal files."""
     document = clean(document)
-    entries = [entry for entry in document.entries if needs_attention(entry)]
+    entries = [entry for entry in document.all_entries if needs_attention(entry)]
     seen: Counter[str] = Counter()
     run = {
         "tool": {
@@ -86,7 +94,7 @@ def render(document: Document) -> str:
         ],
         "properties": {
             "alphaSpent": document.alpha_spent,
-            "audits": len(document.entries),
+            "audits": len(document.all_entries),
             "interrupted": document.interrupted,
         },
     }
@@ -111,56 +119,76 @@ def _rule(identifier: str) -> dict[str, Any]:
     }
 
 
-def rule_of(entry: Entry) -> str:
+def rule_of(entry: AnyEntry) -> str:
     """Which rule an entry that needs attention falls under."""
     if entry.expect is not None:
         return "unmet-expectation"
-    return "privacy-violation" if entry.result.verdict is Verdict.VIOLATION else "inconclusive"
+    if entry.result.verdict is not Verdict.VIOLATION:
+        return "inconclusive"
+    return "accuracy-violation" if isinstance(entry, AccuracyEntry) else "privacy-violation"
 
 
-def fingerprint(entry: Entry) -> str:
+def fingerprint(entry: AnyEntry) -> str:
     """Return an identifier that stays the same as long as the problem is the same."""
-    parts = [rule_of(entry), entry.path.replace("\\", "/"), entry.result.name, entry.result.channel.value]
+    channel = "accuracy" if isinstance(entry, AccuracyEntry) else entry.result.channel.value
+    parts = [rule_of(entry), entry.path.replace("\\", "/"), entry.result.name, channel]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 
 
-def _result(entry: Entry, seen: Counter[str]) -> dict[str, Any]:
-    result = entry.result
+def _result(entry: AnyEntry, seen: Counter[str]) -> dict[str, Any]:
     rule = rule_of(entry)
     mark = fingerprint(entry)
     seen[mark] += 1
+    if isinstance(entry, AccuracyEntry):
+        text, numbers, mechanism = _without_links(str(entry.result)), _accuracy_numbers(entry.result), {}
+    else:
+        text, numbers = _message(entry), _privacy_numbers(entry.result)
+        mechanism = _location(entry.mechanism_path, entry.mechanism_line)
     plain: dict[str, Any] = {
         "ruleId": rule,
         "ruleIndex": _ORDER.index(rule),
         "level": RULES[rule][0],
-        "message": {"text": _message(entry)},
+        "message": {"text": text},
         # The second is the one that GitHub reads; two alike are told apart by the number after the colon.
         "partialFingerprints": {
             "dpauditAudit/v1": f"{mark}:{seen[mark]}",
             "primaryLocationLineHash": f"{mark}:{seen[mark]}",
         },
         "properties": {
-            "audit": result.name,
-            "verdict": str(result.verdict),
+            "audit": entry.result.name,
+            "verdict": str(entry.result.verdict),
             "expected": str(entry.expect or ""),
-            "claim": claim_to_dict(result.claim),
-            "epsilonLower": _number(result.epsilon_lower),
-            "delta": _number(result.delta),
-            "detectableEpsilon": _number(result.detectable_epsilon),
-            "alpha": result.alpha,
-            "samples": result.samples,
-            "channel": result.channel.value,
-            "seed": str(result.seed),  # may be beyond the integers of a reader in JavaScript
+            "alpha": entry.result.alpha,
+            "samples": entry.result.samples,
+            "seed": str(entry.result.seed),  # may be beyond the integers of a reader in JavaScript
+            **numbers,
         },
     }
     audit = _location(entry.path, entry.line)
-    mechanism = _location(entry.mechanism_path, entry.mechanism_line)
     primary = mechanism or audit
     if primary:
-        plain["locations"] = [{**primary, "logicalLocations": [{"fullyQualifiedName": result.name}]}]
+        plain["locations"] = [{**primary, "logicalLocations": [{"fullyQualifiedName": entry.result.name}]}]
     if mechanism and audit:
         plain["relatedLocations"] = [{**audit, "id": 1, "message": {"text": "The audit is defined here."}}]
     return plain
+
+
+def _privacy_numbers(result: Result) -> dict[str, Any]:
+    return {
+        "claim": claim_to_dict(result.claim),
+        "epsilonLower": _number(result.epsilon_lower),
+        "delta": _number(result.delta),
+        "detectableEpsilon": _number(result.detectable_epsilon),
+        "channel": result.channel.value,
+    }
+
+
+def _accuracy_numbers(result: AccuracyResult) -> dict[str, Any]:
+    return {
+        "claim": error_claim_to_dict(result.claim),
+        "observed": result.claim.in_words(result.mean_score),
+        "shown": result.claim.in_words(result.lower if result.verdict is Verdict.VIOLATION else result.upper),
+    }
 
 
 def _plain_result(

@@ -18,8 +18,9 @@ from dpaudit.claims import (
     Verdict,
     ZeroConcentratedDP,
 )
-from dpaudit.report.document import Document, Entry
+from dpaudit.report.document import AnyEntry, Document, Entry
 from dpaudit.result.model import Result
+from dpaudit.result.text import certainty
 
 RELATIONS = {
     Relation.SUBSTITUTE: "one row replaced; the number of rows is public",
@@ -101,7 +102,7 @@ def verdict_in_words(result: Result) -> str:
     """Return the meaning of the verdict, in one or two sentences."""
     match result.verdict:
         case Verdict.VIOLATION:
-            return f"The claim is false, or an event of probability {result.alpha:g} has happened."
+            return certainty(result)
         case Verdict.NO_VIOLATION_FOUND:
             return (
                 "Nothing was found. This is not a proof of privacy: rarer leaks, and leaks on data that were not tried, "
@@ -117,7 +118,7 @@ def outcome(entry: Entry) -> str:
     return "as expected" if entry.met else f"unexpected: {entry.expect} was expected"
 
 
-def needs_attention(entry: Entry) -> bool:
+def needs_attention(entry: AnyEntry) -> bool:
     """Return True if action is needed: a violation, an unmet expectation, or no decision."""
     return not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE)
 

@@ -6,7 +6,7 @@ import enum
 import math
 import platform
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
@@ -38,6 +38,7 @@ class StoppedBy(enum.Enum):
     """The reason why an audit ended."""
 
     VIOLATION = "violation"
+    EXACT = "exact"  # the exact law of the code refuted the claim, without samples
     SAMPLES = "samples"
     SECONDS = "seconds"
     INTERRUPT = "interrupt"
@@ -215,6 +216,11 @@ class Result:
                 shown[side] = Frequency(**plain["witness"][side])
             fields["witness"] = Witness(**shown)
         return cls(**fields)
+
+
+def with_note(result: Result, note: str) -> Result:
+    """Return the result with one more message, if there is one."""
+    return replace(result, messages=(*result.messages, note)) if note else result
 
 
 def _fields(cls: type[Any], plain: Mapping[str, Any], old_names: Mapping[str, str]) -> dict[str, Any]:

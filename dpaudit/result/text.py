@@ -22,6 +22,7 @@ LINE_WIDTH = 110
 LONGEST_CLAIM = 160  # characters of a claim in a line; curves of many points are longer
 STOPPED = {
     StoppedBy.VIOLATION: "stopped at the violation",
+    StoppedBy.EXACT: "refuted by the exact law of the code",
     StoppedBy.SAMPLES: "all samples used",
     StoppedBy.SECONDS: "out of time",
     StoppedBy.INTERRUPT: "interrupted",
@@ -36,9 +37,10 @@ def headline(result: Result, *, with_power: bool = False) -> str:
     caught = ""
     if with_power and result.verdict is Verdict.NO_VIOLATION_FOUND and math.isfinite(result.detectable_epsilon):
         caught = f", would have caught {result.detectable_epsilon:.3g}"
+    cost = "exact, no samples" if result.stopped_by is StoppedBy.EXACT else f"{result.samples:,} samples"
     return (
         f"{result.verdict}  {result.name}: claimed {claim_text(result.claim)}, shown {shown(result)}{caught} "
-        f"({result.samples:,} samples, {result.seconds:.1f} s)"
+        f"({cost}, {result.seconds:.1f} s)"
     )
 
 
@@ -101,14 +103,19 @@ def render(result: Result) -> str:
     return "\n".join(lines)
 
 
+def certainty(result: Result) -> str:
+    """Return what a violation rests on, in one sentence."""
+    if result.stopped_by is StoppedBy.EXACT:
+        return (
+            "The claim is false: the exact law of the output, extracted from the code, says so without samples (over the reals, "
+            "for draws as their libraries document them)."
+        )
+    return f"The claim is false, or an event of probability {result.alpha:g} has happened."
+
+
 def _violation(result: Result) -> list[str]:
-    lines = [
-        "",
-        *_paragraph(
-            f"The claim is false, or an event of probability {result.alpha:g} has happened. Claimed: {claim_text(result.claim)}. "
-            f"Shown: {shown(result)}.{_rests_on(result)}"
-        ),
-    ]
+    text = f"{certainty(result)} Claimed: {claim_text(result.claim)}. Shown: {shown(result)}.{_rests_on(result)}"
+    lines = ["", *_paragraph(text)]
     witness = result.witness
     if witness is None:
         return lines

@@ -16,6 +16,7 @@ from .._common import gaussian_epsilon
 from ..above_threshold import AboveThreshold
 from ..composition import Composition
 from ..exponential import ExponentialMechanism, FilmRecommendation, answer_at
+from ..exponential_quantiles import ExponentialQuantile, JointExponentialQuantiles
 from ..gaussian import GaussianMechanism
 from ..geometric import DiscreteLaplaceMechanism, TruncatedGeometric
 from ..histogram_method import HistogramMethod
@@ -260,6 +261,22 @@ def entries() -> list[Entry]:
             histogram(steps=8, quantiles=quartiles, monotone_noise=True).epsilon_bound,
             "report, all quantiles; theory R5",
             samples=200_000,
+        ),
+        # Both reach epsilon in the limit of records closer and closer together: see `test_epsilon_of_the_quantiles_is_reached`.
+        entry(
+            "exponential-quantile-median",
+            of(ExponentialQuantile, 1.0, 0.0, 1.0),
+            unit_rows,
+            1.0,
+            "Smith 2011; the scores are those of the exponential mechanism",
+        ),
+        entry(
+            "exponential-quantiles-joint",
+            of(JointExponentialQuantiles, 1.0, 0.0, 1.0, (0.25, 0.5, 0.75)),
+            unit_rows,
+            1.0,
+            "Gillenwater, Joseph and Kulesza 2021",
+            samples=30_000,
         ),
         entry(
             "inverse-sensitivity-median",

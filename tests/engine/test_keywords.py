@@ -28,7 +28,7 @@ def test_the_defaults_of_audit_are_those_of_the_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "more"), [(dpaudit.assert_private, {"allow_inconclusive"}), (dpaudit.Audit.run, set())]
+    ("function", "more"), [(dpaudit.assert_private, {"allow_inconclusive", "exact_first"}), (dpaudit.Audit.run, set())]
 )
 def test_other_entry_points_show_the_keywords_of_audit(function: Any, more: set[str]) -> None:
     shown = keywords(function)

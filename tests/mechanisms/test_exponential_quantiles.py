@@ -73,3 +73,20 @@ def test_the_joint_density_keeps_its_claim_on_random_neighbours():
     assert 0.2 < worst <= epsilon
     with pytest.raises(InvalidArgument, match="increasing"):
         JointExponentialQuantiles(1.0, 0.0, 1.0, (0.5, 0.5))
+
+
+def test_epsilon_of_the_quantiles_is_reached():
+    """The truth in the registry: with records closer and closer together the log-ratio of densities tends to epsilon."""
+    x = 1e-7 * np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+    moved = np.append(x[1:], 1.0)
+    median = ExponentialQuantile(1.0, 0.0, 1.0)
+    assert exact.epsilon(median.law(x), median.law(moved)) == pytest.approx(1.0, abs=1e-5)
+
+    def density(data, places):
+        """Density of three sorted answers in gaps of one answer each."""
+        widths = np.diff(np.concatenate([[0.0], data, [1.0]]))
+        return gap_law(data, 1.0, (0.25, 0.5, 0.75))[places] / math.prod(widths[list(places)])
+
+    # Answers that leave 1, 1, 1 and 2 records below and between them, and after the move 0, 1, 1 and 3.
+    ratio = math.log(density(x, (1, 2, 3)) / density(moved, (0, 1, 2)))
+    assert ratio == pytest.approx(1.0, abs=1e-5)

@@ -30,6 +30,7 @@ LAYER = {
     "adapters": 3,
     "accountant": 3.5,
     "symbolic": 3.2,
+    "assertion": 3.3,
     "diagnosis": 3.5,
     "training": 3.5,
     "mechanisms": 3,

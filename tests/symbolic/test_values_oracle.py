@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import integrate, stats
 
+from dpaudit.errors import CannotFollow
 from dpaudit.symbolic import law_of
 from dpaudit.symbolic.values import forms, operations, sources
 from dpaudit.symbolic.values.regions import Region
@@ -172,3 +173,66 @@ def test_a_hand_written_inverse_distribution_function():
     points = np.linspace(-20.0, 20.0, 33)
     assert law.log_prob(points) == pytest.approx(exact.Laplace(3.0, 2.0).log_prob(points), rel=1e-12)
     assert exact.epsilon(law, exact.Laplace(3.0, 2.0)) <= 1e-12
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda k: k / 10 > 0.3,
+        lambda k: k / 10 == 0.3,
+        lambda k: k / 10 <= 0.7,
+        lambda k: k * 0.1 > 0.3,
+        lambda k: k * 0.1 >= 0.6,
+        lambda k: k / 3 > 1 / 3,
+        lambda k: k / 10 + 0.2 == 0.5,
+        lambda k: 0.1 * k < 0.7,
+        lambda k: k / 49 * 49 >= 1.0,
+    ],
+    ids=range(9),
+)
+def test_whole_numbers_at_a_threshold_lie_where_floats_have_them(test):
+    """``3 / 10 > 0.3`` is false although 3 / 10 is more than the float 0.3."""
+    expected = sum(stats.binom.pmf(k, 12, 0.3) for k in range(13) if test(k))
+    try:
+        found = law_of(lambda data, rng: bool(test(rng.binomial(12, 0.3))), None).outcomes()
+    except CannotFollow:  # several roundings: seen when the number itself is run
+        return
+    assert found.get(True, 0.0) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("digits", [1, 2])
+@pytest.mark.parametrize("rounding", [round, np.round], ids=["python", "numpy"])
+def test_rounded_noise_at_a_threshold_lies_where_floats_have_it(rounding, digits):
+    step = 10.0**-digits
+    for k in range(-9, 10):
+        cut = round(k * step, digits)
+        above = law_of(lambda data, rng, c=cut: bool(rounding(rng.laplace(), digits) > c), None).outcomes()
+        equal = law_of(lambda data, rng, c=cut: bool(rounding(rng.laplace(), digits) == c), None).outcomes()
+        assert above[True] == pytest.approx(stats.laplace.sf((k + 0.5) * step), rel=1e-9)
+        assert equal[True] == pytest.approx(
+            np.diff(stats.laplace.cdf([(k - 0.5) * step, (k + 0.5) * step]))[0], rel=1e-9
+        )
+
+
+def tied_sums(data, rng):
+    return bool(rng.geometric(0.3) * 0.1 + 0.2 > rng.geometric(0.3) * 0.1 + 0.3)
+
+
+def test_ties_between_whole_random_numbers_stop_the_extraction():
+    with pytest.raises(CannotFollow, match="rounding of floats"):
+        law_of(tied_sums, None)
+
+
+@pytest.mark.parametrize(
+    ("function", "cut"),
+    [
+        (lambda x: np.round(x, 1) * 10 >= 3, 0.25),
+        (lambda x: np.round(x, 2) * 100 >= 29, 0.295),  # 0.29 * 100 is a little less than 29
+        (lambda x: np.round(x, 1) * 2 - 28 > -27.6, 0.25),
+        (lambda x: math.floor(x) / 10 > 0.3, 4.0),
+    ],
+    ids=range(4),
+)
+def test_grids_that_are_transformed_lie_where_floats_have_them(function, cut):
+    found = law_of(lambda data, rng: bool(function(rng.laplace())), None).outcomes()
+    assert found[True] == pytest.approx(stats.laplace.sf(cut), rel=1e-12)

@@ -37,8 +37,10 @@ def wrong_on_a_branch(data, rng):
 
 
 def retries(data, rng):
+    tries = []
     while True:
         noisy = len(data) + rng.laplace(scale=1.0)
+        tries.append(None)  # so that no state comes again, and every turn is a path of its own
         if abs(noisy - 2.0) <= 2.0:  # one way to fail; with two of them the number of paths doubles with every turn
             return noisy
 

@@ -14,6 +14,7 @@ body { font: 16px/1.5 sans-serif; color: #222; max-width: 52rem; margin: 2rem au
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; } .question { color: #555; margin: 0; }
 table { border-collapse: collapse; } td, th { border: 1px solid #c8ccd4; padding: .25rem .6rem; text-align: left; }
 .high { color: #b0413e; font-weight: bold; } .low { color: #4a7a8c; font-weight: bold; } .small { color: #555; font-size: .9rem; }
+.picture { overflow-x: auto; } .picture svg { min-width: 40rem; }
 """
 _LIMITS = (
     "These numbers describe this table and what was given beside it. An attacker who knows more columns than the named "
@@ -42,14 +43,14 @@ def html_report(document: dict[str, Any], shown: Callable[[str], str]) -> str:
 
     parts = [
         "<!DOCTYPE html>",
-        '<html lang="en"><head><meta charset="utf-8">',
+        '<html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>Risk of re-identification: {escape(document['table'])}</title><style>{_STYLE}</style></head><body>",
         f"<h1>Risk of re-identification: {escape(document['table'])}</h1>",
         f"<p>{_summary(document)}</p>",
         f"<p>{document['records']} records in {document['classes']} classes.</p>",
         f"<p>An attacker is taken to know: {escape(', '.join(document['quasi_identifiers']))}.</p>",
         f"<p>To be protected: {escape(', '.join(document['sensitive']) or 'not named')}.</p>",
-        picture(document),
+        f'<div class="picture">{picture(document)}</div>',
     ]
     if document["requirements"]:
         lines = "".join(f"<li>{escape(line)}</li>" for line in requirements(document))

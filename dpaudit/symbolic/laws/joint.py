@@ -101,7 +101,9 @@ class Joint:
         form = source.form if source.shares is None else Form({x: math.log(share) for x, share in source.shares})
         region = self.regions[index]
         whole = source if region is FULL and not children else None
-        return Node(index, forms.restricted(form, region), [Message(*child, index) for child in children], whole)
+        return Node(
+            index, forms.restricted(form, region), [Message(*child, index, source.integer) for child in children], whole
+        )
 
     def log_mass(self, component: list[int]) -> tuple[float, float]:
         """Log-probability of a component, and its relative error."""
@@ -247,6 +249,7 @@ class Message:
     child: Node
     constraints: list[Constraint]
     parent: int
+    whole_parent: bool
 
     def bounds(self) -> list[tuple[float, float, bool, bool]]:
         """Each constraint as a bound ``slope * x + shift`` on the child: whether it is from below, and strict."""
@@ -296,6 +299,8 @@ class Message:
             factors = dict(constraint.terms)
             own, other = float(factors[self.child.index]), float(factors[self.parent])
             value = own * values + other * flat + float(constraint.constant)
+            if self.whole_parent and ((value != 0.0) & (np.abs(value) <= 1e-9 * (1.0 + np.abs(own * values)))).any():
+                raise Stop("A comparison of whole random numbers with each other that the rounding of floats decides")
             allowed &= value > 0.0 if constraint.strict else value >= 0.0
         table = np.where(allowed, masses, -np.inf)
         with np.errstate(divide="ignore"):

@@ -14,8 +14,8 @@ import itertools
 import math
 import threading
 import time
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,9 @@ from dpaudit.symbolic.laws.outputs import OutputCoordinate, coordinates, kind_of
 from dpaudit.symbolic.running.coverage import Lines
 from dpaudit.symbolic.running.generator import Replay, Replaying, SymbolicGenerator, evaluated, used_otherwise
 from dpaudit.symbolic.running.patches import Reach, symbolic_functions, symbolic_randomness
+from dpaudit.symbolic.running.renewal import Comeback, factors
 from dpaudit.symbolic.running.state import PlainVariables
-from dpaudit.symbolic.values.paths import Fork, PathCut, Stop, Trace, active, is_user_code, running
+from dpaudit.symbolic.values.paths import Fork, PathCut, Returned, Stop, Trace, active, is_user_code, running
 from dpaudit.symbolic.values.regions import Region
 from dpaudit.symbolic.values.sources import LAW_ROUNDING
 from dpaudit.symbolic.values.symbols import Steps, is_symbol
@@ -55,6 +56,10 @@ class Limits:
     paths: int = 4096
     seconds: float = 10.0
     negligible: float = 1e-18
+
+
+Part = tuple[tuple[int, ...], float]
+"""The choices of a path, and its probability."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,38 +162,65 @@ class _Explorer:
         tie = itertools.count()
         waiting: list[tuple[float, int, Fork]] = [(0.0, next(tie), Fork((), (), 0.0))]
         leaves: list[Leaf] = []
-        rest = 0.0
+        ended: list[Part] = []
+        unfollowed: list[Part] = []
+        back: list[Comeback] = []
         while waiting:
             negative, _, fork = heapq.heappop(waiting)
             out_of_time = len(leaves) >= self.limits.paths or time.monotonic() - started > self.limits.seconds
             if out_of_time or -negative < math.log(self.limits.negligible):
-                rest += math.exp(-negative)
+                unfollowed.append((fork.choices, math.exp(-negative)))
                 continue
             trace = Trace(fork.choices, fork.signatures)
+            leaf: Leaf | None = None
             try:
-                output = self._symbolic(trace)
+                leaf = self._leaf(trace, self._symbolic(trace))
             except PathCut:
-                rest += math.exp(trace.log_bound)
-                output = _CUT
+                unfollowed.append((tuple(trace.made), math.exp(trace.log_bound)))
+            except Returned:
+                back.append(self._comeback(trace))
             for other in trace.forks:
                 heapq.heappush(waiting, (-other.log_bound, next(tie), other))
-            if output is not _CUT:
-                leaf = self._leaf(trace, output)
-                if leaf is not None:
-                    leaves.append(leaf)
-        total = math.fsum(leaf.weight for leaf in leaves)
-        allowed = 1e-9 + sum(leaf.weight * leaf.error for leaf in leaves)
+            if leaf is not None:
+                leaves.append(leaf)
+                ended.append((tuple(trace.made), leaf.weight))
+        self._check_total([*leaves, *back], math.fsum(mass for _, mass in unfollowed))
+        if not back:
+            return Extraction(tuple(leaves), min(1.0, math.fsum(mass for _, mass in unfollowed)))
+        scales, rest, error = factors(ended, back, unfollowed)
+        leaves = [
+            replace(leaf, weight=scale * leaf.weight, error=leaf.error + error)
+            for leaf, scale in zip(leaves, scales, strict=True)
+        ]
+        self._check_total(leaves, rest)
+        return Extraction(tuple(leaves), min(1.0, rest))
+
+    def _check_total(self, paths: Sequence[Leaf | Comeback], rest: float) -> None:
+        total = math.fsum(path.weight for path in paths)
+        allowed = 1e-9 + sum(path.weight * path.error for path in paths)
         if not (1.0 - rest - allowed <= total <= 1.0 + allowed):
             raise Stop(
                 f"The probabilities of the paths sum to {total!r}; this is a defect of the extraction, please report it"
             )
-        return Extraction(tuple(leaves), min(1.0, rest))
+
+    def _comeback(self, trace: Trace) -> Comeback:
+        """The probability of a path that came back to an earlier state, after it was run with plain numbers too."""
+        assert trace.returned is not None
+        with running(trace):
+            joint = Joint.of(trace)
+            weight, error = _weight(trace, joint)
+            if weight > 0.0:
+                for turn, aim in enumerate([{}, *_doubtful(trace, joint)]):
+                    self._replayed(trace, _inside(trace, joint, aim, turn))
+        return Comeback(tuple(trace.made), trace.returned, weight, error)
 
     # One run.
 
     def _symbolic(self, trace: Trace) -> Any:
         with running(trace), symbolic_randomness(self.reach), symbolic_functions(self.reach):
             output = settle(self._call(trace))
+        if trace.returned is not None:
+            raise Stop("The function catches every exception, also those that are none of its own")
         if trace.stopped is not None:  # the user's code swallowed it
             raise trace.stopped
         if trace.cut:
@@ -208,7 +240,7 @@ class _Explorer:
                 output = self.release(data, SymbolicGenerator())
                 if hasattr(output, "__next__"):
                     output = list(itertools.islice(output, 100_000))
-        except (Stop, PathCut):
+        except (Stop, PathCut, Returned):
             raise
         except MechanismError as error:
             raise Stop(f"The mechanism cannot be run for one release: {error}") from error
@@ -238,8 +270,9 @@ class _Explorer:
                 return None
             trace.check(*{drawn for number in numbers if is_symbol(number) for drawn in number.draws()})
             kinds: tuple[str | None, ...] = ()
-            for turn in range(_replays(numbers)):
-                values = _inside(trace, joint, _aimed(numbers, joint, turn), turn)
+            aims = [_aimed(numbers, joint, turn) for turn in range(_replays(numbers))] + _doubtful(trace, joint)
+            for turn, aim in enumerate(aims):
+                values = _inside(trace, joint, aim, turn)
                 shown = self._replayed(trace, values)
                 seen = self._compared(trace, skeleton, numbers, shown, values)
                 if turn and seen != kinds:
@@ -251,14 +284,17 @@ class _Explorer:
 
     def _replayed(self, trace: Trace, values: dict[int, float]) -> Any:
         """Run the function with plain numbers that follow the path."""
-        replay = Replay([(name, evaluated(result, values, kind)) for name, result, kind in trace.results])
+        results = [(name, evaluated(result, values, kind)) for name, result, kind in trace.results]
+        replay = Replay(results, comes_back=trace.returned is not None)
         Replaying.current = replay
         try:
             with running(Trace()), symbolic_randomness(self.reach):
                 output = self._call(None)
+        except Returned:
+            return None
         finally:
             Replaying.current = None
-        if replay.failed or replay.place != len(replay.results):
+        if trace.returned is not None or replay.failed or replay.place != len(replay.results):
             raise self._differs(trace, "it draws other random numbers", output)
         return output
 
@@ -330,9 +366,6 @@ class _Nothing:
         return None
 
 
-_CUT = object()
-
-
 def _weight(trace: Trace, joint: Joint) -> tuple[float, float]:
     """Probability of a path, and its relative error: rational factors are exact."""
     exact = Fraction(1)
@@ -372,6 +405,18 @@ def _aimed(numbers: list[Any], joint: Joint, turn: int) -> dict[int, Region]:
             cells = [known.meet(region) for region, _ in number.cells]
             cells = [cell for cell in cells if source.log_mass(cell) > -math.inf]
             aims[number.drawn.index] = cells[turn % len(cells)]
+    return aims
+
+
+def _doubtful(trace: Trace, joint: Joint) -> list[dict[int, Region]]:
+    """One replay for each value of this path at which the rounding of floats decided a comparison."""
+    aims = []
+    for index, region in dict.fromkeys(trace.doubts):
+        inside = joint.regions[index].meet(region)
+        if trace.draws[index].source.log_mass(inside) > -math.inf:
+            if joint.dependent(index) is not None or any(index in group for group in trace.derived.values()):
+                raise Stop("A comparison of whole random numbers that the rounding of floats decides")
+            aims.append({index: inside})
     return aims
 
 

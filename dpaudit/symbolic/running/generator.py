@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.symbolic.running.renewal import arrive
 from dpaudit.symbolic.values import sources
 from dpaudit.symbolic.values.arithmetic import of_draw
 from dpaudit.symbolic.values.arrays import SymbolicArray, cells_of, has_symbols
-from dpaudit.symbolic.values.paths import Draw, Stop, active, stop
+from dpaudit.symbolic.values.paths import Draw, Returned, Stop, active, stop
 from dpaudit.symbolic.values.regions import Region
 from dpaudit.symbolic.values.sources import Source
 from dpaudit.symbolic.values.symbols import Steps, is_symbol
@@ -32,11 +33,14 @@ class Replay:
     """The results of a run at chosen values of its draws, in the order of the calls."""
 
     results: list[tuple[str, Any]]
+    comes_back: bool = False  # the run ended at one more call, in an earlier state
     place: int = 0
     failed: bool = field(default=False)
 
     def next(self, name: str) -> Any:
         """Return the result of the next call, which must be the one that was recorded."""
+        if self.place == len(self.results) and self.comes_back:
+            raise Returned
         if self.place >= len(self.results) or self.results[self.place][0] != name:
             self.failed = True
             raise Stop(
@@ -52,12 +56,13 @@ def new_draw(source: Source, call: str) -> Draw:
     return active().draw(source, call)
 
 
-def recorded(name: str, make: Callable[[], Any]) -> Any:
+def recorded(name: str, make: Callable[[], Any], *arguments: Any) -> Any:
     """Return a new result, and record it; in a replay return the recorded one."""
     replay = Replaying.current
     if replay is not None:
         result = replay.next(name)
         return result.copy() if isinstance(result, np.ndarray | list) else result
+    arrive(active(), name, arguments)
     result = make()
     kept = result.copy() if type(result) is SymbolicArray or isinstance(result, list) else result
     active().results.append((name, kept, _KINDS.get(name)))
@@ -92,12 +97,6 @@ def scaled(name: str, shift: Any, factor: Any) -> Any:
     if factor == 0:
         return shift if is_symbol(shift) else float(shift)
     return shift + of_draw(new_draw(_standard(name), name), factor=factor)
-
-
-def coin(probability: float, name: str = "binomial") -> Draw:
-    """A draw that is one with the given probability, else zero."""
-    p = Fraction(float(probability))
-    return new_draw(sources.finite(name, {0.0: 1 - p, 1.0: p}), name)
 
 
 def whole(low: int, high: int) -> Any:
@@ -297,11 +296,11 @@ class SymbolicGenerator(np.random.Generator):
         if name.startswith("__"):
             return super().__getattribute__(name)
         if name in _SIGNATURES:
-            return lambda *args, **options: recorded(name, lambda: numpy_draw(name, args, options))
+            return lambda *args, **options: recorded(name, lambda: numpy_draw(name, args, options), args, options)
         if name == "choice":
-            return lambda *args, **options: recorded(name, lambda: numpy_choice(*args, **options))
+            return lambda *args, **options: recorded(name, lambda: numpy_choice(*args, **options), args, options)
         if name == "permutation":
-            return lambda *args, **options: recorded(name, lambda: numpy_permutation(*args, **options))
+            return lambda *args, **options: recorded(name, lambda: numpy_permutation(*args, **options), args, options)
         if name == "shuffle":
             return _shuffle
         if hasattr(np.random.Generator, name):
@@ -327,7 +326,7 @@ def _shuffle(x: Any, axis: int = 0) -> None:
     """Shuffle a list or array in place."""
     if axis != 0:
         raise stop("rng.shuffle along another axis is not followed")
-    places = recorded("shuffle", lambda: order(len(x), len(x), "shuffle"))
+    places = recorded("shuffle", lambda: order(len(x), len(x), "shuffle"), len(x))
     items = [x[k] for k in places]
     for k, item in enumerate(items):
         x[k] = item
@@ -342,17 +341,17 @@ class PythonDraws:
 
     def uniform(self, a: float, b: float) -> Any:
         """random.uniform."""
-        return recorded("random.uniform", lambda: scaled("uniform", a, b - a))
+        return recorded("random.uniform", lambda: scaled("uniform", a, b - a), a, b)
 
     def gauss(self, mu: float = 0.0, sigma: float = 1.0) -> Any:
         """random.gauss."""
-        return recorded("random.gauss", lambda: scaled("normal", mu, sigma))
+        return recorded("random.gauss", lambda: scaled("normal", mu, sigma), mu, sigma)
 
     normalvariate = gauss
 
     def expovariate(self, lambd: float = 1.0) -> Any:
         """random.expovariate."""
-        return recorded("random.expovariate", lambda: scaled("exponential", 0.0, 1.0 / lambd))
+        return recorded("random.expovariate", lambda: scaled("exponential", 0.0, 1.0 / lambd), lambd)
 
     def randrange(self, start: int, stop: int | None = None, step: int = 1) -> Any:
         """random.randrange."""
@@ -362,6 +361,7 @@ class PythonDraws:
         return recorded(
             "random.randrange",
             lambda: whole(values[0], values[-1]) if step == 1 else values[0] + step * whole(0, len(values) - 1),
+            values,
         )
 
     def randint(self, a: int, b: int) -> Any:
@@ -376,14 +376,14 @@ class PythonDraws:
 
     def getrandbits(self, k: int) -> Any:
         """random.getrandbits and secrets.randbits."""
-        return recorded("random.getrandbits", lambda: whole(0, (1 << k) - 1))
+        return recorded("random.getrandbits", lambda: whole(0, (1 << k) - 1), k)
 
     def choice(self, seq: Any) -> Any:
         """random.choice and secrets.choice."""
         items = [seq[k] for k in range(len(seq))]
         if not items:
             raise IndexError("Cannot choose from an empty sequence")
-        return recorded("random.choice", lambda: items[0] if len(items) == 1 else pick(items, None, "choice"))
+        return recorded("random.choice", lambda: items[0] if len(items) == 1 else pick(items, None, "choice"), items)
 
     def choices(self, population: Any, weights: Any = None, *, cum_weights: Any = None, k: int = 1) -> Any:
         """random.choices."""
@@ -397,7 +397,13 @@ class PythonDraws:
         if weights is not None:
             exact = [Fraction(weight) for weight in weights]
             shares = [weight / sum(exact) for weight in exact]
-        return recorded("random.choices", lambda: [pick(items, shares, "choices") for _ in range(k)])
+        return recorded(
+            "random.choices",
+            lambda: [pick(items, shares, "choices") for _ in range(k)],
+            items,
+            shares and tuple(map(str, shares)),
+            k,
+        )
 
     def shuffle(self, x: Any) -> None:
         """random.shuffle."""
@@ -408,7 +414,7 @@ class PythonDraws:
         if counts is not None:
             raise stop("random.sample with counts is not followed")
         items = list(population)
-        places = recorded("random.sample", lambda: order(len(items), k, "sample"))
+        places = recorded("random.sample", lambda: order(len(items), k, "sample"), len(items), k)
         return [items[place] for place in places]
 
     def __getattr__(self, name: str) -> Any:

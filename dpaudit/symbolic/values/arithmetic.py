@@ -15,7 +15,16 @@ from dpaudit.symbolic.values import operations, sources
 from dpaudit.symbolic.values.operations import Affine, Clip, Operation
 from dpaudit.symbolic.values.paths import Constraint, Draw, active, stop
 from dpaudit.symbolic.values.regions import Region
-from dpaudit.symbolic.values.symbols import MOST_STEPS, Image, Linear, PendingComparison, Steps, Symbol, is_symbol
+from dpaudit.symbolic.values.symbols import (
+    CLOSE,
+    MOST_STEPS,
+    Image,
+    Linear,
+    PendingComparison,
+    Steps,
+    Symbol,
+    is_symbol,
+)
 
 Binary = Callable[[Any, Any], Any]
 
@@ -273,14 +282,18 @@ def _compare(name: str, a: Any, b: Any) -> Any:
     if type(a) is Image or type(b) is Image:
         if is_symbol(b):
             return _compare_images(name, a, b)
-        return _indicator(a.drawn, a.preimage(_region(name, b)))
+        region = _region(name, b)
+        return _indicator(a.drawn, a.compared(region))
     difference = binary("subtract", a, b)
     if not is_symbol(difference):
         return PLAIN_BINARY[name](difference, 0.0)
     single = difference.single()
     if single is not None:
         drawn, factor = single
-        return _indicator(drawn, Affine(factor, difference.constant).preimage(_region(name, 0.0)))
+        region = Affine(factor, difference.constant).preimage(_region(name, 0.0))
+        if drawn.source.integer:
+            region = _as_floats_compare(name, a, b, drawn, region, -difference.constant / factor)
+        return _indicator(drawn, region)
     if name in ("equal", "not_equal"):
         if any(drawn.source.form.continuous is not None for drawn in difference.draws()):
             return name == "not_equal"  # a density has no mass on a line
@@ -291,6 +304,25 @@ def _compare(name: str, a: Any, b: Any) -> Any:
     if name in ("less", "less_equal"):
         return PendingComparison(_negated(difference), strict=name == "less")
     return PendingComparison(difference, strict=name == "greater")
+
+
+def _as_floats_compare(name: str, a: Linear, b: Any, drawn: Draw, region: Region, cut: Fraction) -> Region:
+    """Move a whole number that is at the cut up to rounding to the side on which the running code has it.
+
+    ``k / 10 > 0.3`` is false at 3, although 3 / 10 is more than the float 0.3. The nearest float of the exact value is what
+    one operation gives; of several it may differ, so the number is remembered and run again as itself.
+    """
+    nearest = round(cut)
+    if abs(cut - nearest) > CLOSE * (1 + abs(cut)) or (nearest == cut and _whole(a) and (_whole(b) or constant(b))):
+        return region
+    if drawn.source.log_mass(active().region(drawn).meet(Region.point(nearest))) == -math.inf:
+        return region
+    left, right = (
+        float(sum((f * nearest for _, f in side.terms), side.constant)) if is_symbol(side) else side for side in (a, b)
+    )
+    active().doubts.append((drawn.index, Region.point(nearest)))
+    point = Region.point(nearest)
+    return region.join(point) if PLAIN_BINARY[name](left, right) else region.meet(point.complement())
 
 
 def _negated(value: Linear) -> Linear:
@@ -537,18 +569,23 @@ def as_float(value: Any) -> Any:
     return value.mapped(float) if type(value) is Steps else value
 
 
-def round_to(value: Any, digits: int) -> Any:
-    """``numpy.round(value, digits)`` of a symbol."""
+def round_to(value: Any, digits: int, plain: Binary = np.round) -> Any:
+    """``round(value, digits)`` of a symbol: Python's or numpy's, which differ for some decimals."""
     value = _decided(value)
     if not is_symbol(value):
-        return np.round(value, digits)
+        return plain(value, digits)
     known = as_finite(value)
     if known is not None:
-        return known.mapped(lambda x: np.round(x, digits) if not isinstance(x, int) or digits < 0 else x)
+        return known.mapped(lambda x: plain(x, digits) if not isinstance(x, int) or digits < 0 else x)
     if value.integer and digits >= 0:
         return value
     step = Fraction(10) ** -int(digits)
     return _rounded("rint", value, step)
+
+
+def _round(value: Any, digits: int | None = None) -> Any:
+    """``round`` of a symbol."""
+    return round_to(value, 0, lambda x, _: round(x)) if digits is None else round_to(value, digits, round)
 
 
 def truth(value: Any) -> bool:
@@ -634,7 +671,7 @@ def _install() -> None:
     for name, method in {**unaries, "floor": "floor", "ceil": "ceil"}.items():
         setattr(Symbol, f"__{name}__", lambda self, method=method: unary(method, self))
     Symbol.__trunc__ = as_integer  # type: ignore[attr-defined]
-    Symbol.__round__ = lambda self, digits=None: round_to(self, 0) if digits is None else round_to(self, digits)  # type: ignore[attr-defined]
+    Symbol.__round__ = _round  # type: ignore[attr-defined]
 
 
 _install()

@@ -14,7 +14,7 @@ from scipy.special import erf, erfinv
 from dpaudit.exact.form import Array, Continuous, Form, Tail
 from dpaudit.exact.laws.mixture import add
 from dpaudit.symbolic.values import forms
-from dpaudit.symbolic.values.regions import RealNumber, Region, is_infinite
+from dpaudit.symbolic.values.regions import End, RealNumber, Region, is_infinite
 
 
 class Operation(Protocol):
@@ -61,7 +61,7 @@ class RoundTo:
 
     def value(self, x: float) -> float:
         """The function at one number."""
-        return float(np.round(x / float(self.step)) * float(self.step))
+        return float(round(x / float(self.step)) * self.step)
 
     def preimage(self, region: Region) -> Region:
         """The numbers whose value lies in a region."""
@@ -71,8 +71,25 @@ class RoundTo:
                 ((Fraction(first) - half) * self.step if math.isfinite(first) else first, 0),
                 ((Fraction(last) + half) * self.step if math.isfinite(last) else last, 1),
             )
-            for first, last in region.affine(1 / self.step, 0).whole_numbers()
+            for first, last in map(self._multiples, region.parts)
+            if first <= last
         )
+
+    def _multiples(self, part: tuple[End, End]) -> tuple[float, float]:
+        """Number the first and last multiple whose float lies in an interval: 3 / 10 is the float 0.3, not a little more."""
+        low, high = part
+
+        def near(end: RealNumber) -> range:
+            middle = round(Fraction(end) / self.step)
+            return range(middle - 1, middle + 2)
+
+        first = (
+            [k for k in near(low[0]) if low <= (float(k * self.step), 0)] if not is_infinite(low[0]) else [-math.inf]
+        )
+        last = (
+            [k for k in near(high[0]) if (float(k * self.step), 1) <= high] if not is_infinite(high[0]) else [math.inf]
+        )
+        return min(first), max(last)
 
     def image(self, form: Form) -> Form:
         """The law of the function of a draw from a law."""

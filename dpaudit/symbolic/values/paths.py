@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 MOST_DECISIONS = 5_000
 """Largest number of choices on one path; a loop that asks for more is cut."""
 
+_OURS = str(Path(__file__).parents[2]) + os.sep
 _LIBRARIES = tuple(
     str(Path(path).resolve()) + os.sep
     for path in {
@@ -56,6 +57,10 @@ class Stop(BaseException):
         self.place = place
 
 
+class Returned(BaseException):
+    """The run came back to a state in which it was before."""
+
+
 class PathCut(BaseException):
     """The path has more choices than are followed; its mass goes to what is not known."""
 
@@ -75,6 +80,12 @@ def is_user_code(filename: str) -> bool:
     if filename.startswith("<"):
         return not filename.startswith("<frozen") and not filename.startswith("<__array_function__")
     return not os.path.abspath(filename).startswith(_LIBRARIES)
+
+
+@functools.lru_cache(maxsize=4096)
+def is_library_of_ours(filename: str) -> bool:
+    """Return True if a file belongs to dpaudit."""
+    return os.path.abspath(filename).startswith(_OURS)
 
 
 def user_line(frame: FrameType | None) -> tuple[str, int, str] | None:
@@ -132,8 +143,15 @@ class Trace:
     forks: list[Fork] = field(default_factory=list)
     derived: dict[int, tuple[int, ...]] = field(default_factory=dict)
     merged: dict[Any, Draw] = field(default_factory=dict)
+    doubts: list[tuple[int, Region]] = field(default_factory=list)
+    """Draws, and where in them the rounding of floats decided a comparison."""
     results: list[Any] = field(default_factory=list)
     generators: list[Any] = field(default_factory=list)
+    visits: dict[Any, list[Any]] = field(default_factory=dict)
+    """Calls of random functions by frame and place; see dpaudit.symbolic.running.renewal."""
+    first_seen: dict[Any, int] = field(default_factory=dict)
+    returned: tuple[int, ...] | None = None
+    """The choices up to the state to which the run came back."""
     stopped: Stop | None = None
     cut: bool = False
     error: Exception | None = None

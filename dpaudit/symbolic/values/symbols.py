@@ -25,10 +25,12 @@ import numpy as np
 from dpaudit.symbolic.values import operations
 from dpaudit.symbolic.values.operations import Operation
 from dpaudit.symbolic.values.paths import Constraint, Draw, active, stop
-from dpaudit.symbolic.values.regions import Region
+from dpaudit.symbolic.values.regions import Region, is_infinite
 
 MOST_STEPS = 4096
 """Largest number of values of a finite function of a draw."""
+CLOSE = Fraction(1, 10**9)
+"""Relative distance up to which two numbers may be one number and its rounding."""
 
 
 class Symbol:
@@ -186,6 +188,36 @@ class Image(Symbol):
         for operation in reversed(self.chain):
             region = operation.preimage(region)
         return region
+
+    def compared(self, region: Region) -> Region:
+        """Return the values of the draw whose result lies in a region as floats have it.
+
+        ``round(x, 1) * 3 > 0.9`` is false at 0.3. A value of a grid at an end of the region is moved to the side where the
+        nearest float of its exact result lies, which is what one operation gives; of several it may differ, so it is
+        remembered and run again as itself.
+        """
+        found = self.preimage(region)
+        grids = (operations.RoundTo, operations.Floor, operations.Truncate)
+        last = next((k for k in reversed(range(len(self.chain))) if isinstance(self.chain[k], grids)), None)
+        if last is None or self.integer or last + 1 == len(self.chain):
+            return found  # numbers with a density; whole ones; or floats that are compared as they are
+        operation, on_grid = self.chain[last], region
+        step = operation.step if isinstance(operation, operations.RoundTo) else Fraction(1)
+        for after in reversed(self.chain[last + 1 :]):
+            on_grid = after.preimage(on_grid)
+        for end in {end for part in on_grid.parts for end, _ in part if not is_infinite(end)}:
+            near = round(Fraction(end) / step) * step
+            if abs(near - Fraction(end)) <= CLOSE * (step + abs(near)):
+                value: float | Fraction = Fraction(float(near))
+                cell = Image(self.drawn, self.chain[: last + 1]).preimage(Region.point(value))
+                for after in self.chain[last + 1 :]:
+                    if isinstance(after, operations.Affine):
+                        value = after.factor * Fraction(value) + after.shift
+                    else:
+                        value = after.value(float(value))
+                found = found.join(cell) if float(value) in region else found.meet(cell.complement())
+                active().doubts.append((self.drawn.index, cell))
+        return found
 
     def then(self, operation: Operation, *, integer: bool = False) -> Image:
         """Apply one more operation."""
