@@ -82,12 +82,10 @@ def broken(most: float = math.inf) -> list[registry.Entry]:
     return [entry for entry in registry.entries() if entry.expect is Verdict.VIOLATION and entry.samples <= most]
 
 
-def audits(mechanism: Any, claim: Claim, where: Any, budget: int, seeds: int) -> list[Result]:
+def audits(mechanism: Any, claim: Claim, where: Any, budget: int, seeds: int) -> Iterator[Result]:
     """One audit for each seed."""
-    return [
-        dpaudit.audit(mechanism, claim, where, samples=budget, alpha=ALPHA, seed=seed, shrink=False)
-        for seed in range(seeds)
-    ]
+    for seed in range(seeds):
+        yield dpaudit.audit(mechanism, claim, where, samples=budget, alpha=ALPHA, seed=seed, shrink=False)
 
 
 def samples_to_detect(result: Result) -> float:
@@ -95,8 +93,9 @@ def samples_to_detect(result: Result) -> float:
     return result.samples if result.verdict is Verdict.VIOLATION else math.inf
 
 
-def counts(key: str, results: Sequence[Result]) -> Row:
+def counts(key: str, audited: Iterator[Result]) -> Row:
     """The median of the samples to detect, those of each seed, and single releases where outputs came many to a call."""
+    results = list(audited)
     each = [samples_to_detect(result) for result in results]
     single = statistics.median(result.samples_confirming for result in results)
     return {key: statistics.median(each), f"{key}_each": each, f"{key}_single": single or None}

@@ -1,4 +1,4 @@
-"""What can go wrong, one class for each reader who has to act on it.
+"""Exceptions, one class for each kind of reader who has to act on it.
 
 All of them pickle (they cross executors), and every message says what, ``name=value``, what is allowed and what to do.
 """

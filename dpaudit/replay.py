@@ -28,7 +28,7 @@ from dpaudit.engine.encoding.features import feature
 from dpaudit.engine.sampling.blocks import Sampler
 from dpaudit.engine.timing.clock import microseconds
 from dpaudit.engine.views.float_grid import lowest_bits
-from dpaudit.engine.views.late.derived import Decimals, Summary
+from dpaudit.engine.views.late.derived import Decimals, VectorSummary
 from dpaudit.mechanism import Outputs, after, as_mechanism, batched, fresh, per_release
 from dpaudit.mechanism.conversations import interactive
 
@@ -115,7 +115,7 @@ def summary(output: Any, kind: str) -> float:
     >>> summary([3.0, 1.0, 3.0], "number of repeated entries"), summary([3.0, 1.0], "place of the smallest entry")
     (1.0, 1.0)
     """
-    return float(Summary(kind)(encode([output]))[0])
+    return float(VectorSummary(kind)(encode([output]))[0])
 
 
 def lowest_bit(x: float) -> int:

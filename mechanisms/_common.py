@@ -1,4 +1,4 @@
-"""What the mechanisms share: checks of what they are given, and drawing fast and in bounded memory."""
+"""Functions that the mechanisms share: checks of arguments, and random draws that are fast and need little memory."""
 
 from __future__ import annotations
 

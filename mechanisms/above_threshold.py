@@ -123,7 +123,7 @@ def first_above(
     independent, so the index J has ``P(J > j | t) = prod_{i<=j} F(t - y_i)``, and J is the first j at which the running
     sum of ``-log F(t - y_i)`` passes one standard exponential variable. That draws J exactly, with one random number
     where the loop would need up to m, and a run of equal answers (the counts of a histogram with more steps than rows)
-    costs as much as one: inside it the sum is linear. The noise is real; only numbers nobody sees are not drawn.
+    costs as much as one: inside it the sum is linear. Only numbers that no output shows are not drawn.
     """
     starts = np.flatnonzero(np.diff(answers, prepend=np.nan) != 0.0)
     levels, lengths = answers[starts], np.diff(starts, append=answers.size)

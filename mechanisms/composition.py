@@ -28,7 +28,7 @@ class Reference(Protocol):
 
     @property
     def claim(self) -> Claim:
-        """What it promises."""
+        """The claim that it keeps."""
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Any:
         """Return ``size`` outputs."""

@@ -19,7 +19,7 @@ from dpaudit import exact
 from dpaudit._util.validation import array_within, check_interval, check_positive
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.exact.mechanism_laws.histogram import DECILES, as_quantile
+from dpaudit.exact.mechanism_laws.histogram import DECILE_LEVELS, as_quantile
 
 from ._common import Floats, check_draw
 from .inverse_sensitivity import draw_piecewise
@@ -83,7 +83,7 @@ class JointExponentialQuantiles:
     epsilon: float
     low: float
     high: float
-    quantiles: tuple[Fraction | float, ...] = DECILES
+    quantiles: tuple[Fraction | float, ...] = DECILE_LEVELS
     relation: ClassVar[Relation] = Relation.SUBSTITUTE
 
     def __post_init__(self) -> None:

@@ -1,7 +1,7 @@
 r"""The Gaussian mechanism, calibrated by the classical formula and exactly.
 
-The answer plus N(0, sigma^2) on every coordinate. Between answers at l2 distance ``sensitivity`` the outputs are told
-apart exactly as well as N(0, 1) and N(mu, 1), ``mu = sensitivity / sigma``: the privacy profile has a closed form
+The answer plus N(0, sigma^2) on every coordinate. Between answers at l2 distance ``sensitivity`` the outputs are as hard to
+distinguish as N(0, 1) and N(mu, 1), ``mu = sensitivity / sigma``, so the privacy profile has a closed form
 (Balle and Wang 2018): ``delta(epsilon) = Phi(mu/2 - epsilon/mu) - exp(epsilon) Phi(-mu/2 - epsilon/mu)``.
 """
 
@@ -62,7 +62,7 @@ class GaussianMechanism:
 
     @property
     def gaussian_claim(self) -> GaussianDP:
-        """What the noise really gives: mu-Gaussian DP with ``mu = sensitivity / scale``, the whole profile."""
+        """The whole profile that the noise keeps: mu-Gaussian DP with ``mu = sensitivity / scale``."""
         return GaussianDP(self.sensitivity / self.scale, self.relation)
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Floats:

@@ -23,12 +23,12 @@ from dpaudit import exact
 from dpaudit._util.validation import array_within, check_choice
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.exact.mechanism_laws.histogram import AS_PRINTED, DECILES, Edge, HistogramDesign, PrintedBugs
+from dpaudit.exact.mechanism_laws.histogram import AS_PRINTED, DECILE_LEVELS, Edge, HistogramDesign, PrintedBugs
 
 from ._common import Floats, check_draw
 from .above_threshold import first_above
 
-__all__ = ["AS_IN_SLIDES", "AS_PRINTED", "DECILES", "HistogramMethod", "PrintedBugs"]
+__all__ = ["AS_IN_SLIDES", "AS_PRINTED", "DECILE_LEVELS", "HistogramMethod", "PrintedBugs"]
 
 NO_BUGS = PrintedBugs()
 AS_IN_SLIDES = replace(AS_PRINTED, fractional_steps=True)
@@ -48,7 +48,7 @@ class HistogramMethod:
     steps : int, optional
         Number of bins. Without it ``ceil(1.5 n / log n)``, which needs a public n: substitution only.
     quantiles : tuple
-        Which quantiles, in (0, 1); the nine deciles unless told otherwise.
+        Which quantiles, in (0, 1); the nine deciles if left out.
     edge : {"right", "middle", "left"}
         Which point of the bin found is the output. The corrected accuracy theorem allows each one bin width (R10).
     relation : Relation
@@ -70,7 +70,7 @@ class HistogramMethod:
     low: float
     high: float
     steps: int | None = None
-    quantiles: tuple[Fraction | float, ...] = DECILES
+    quantiles: tuple[Fraction | float, ...] = DECILE_LEVELS
     edge: Edge = "right"
     relation: Relation = Relation.SUBSTITUTE
     monotone_noise: bool = False
@@ -125,5 +125,5 @@ class HistogramMethod:
         return self.design.law(self._rows(data))
 
     def _rows(self, data: Any) -> Floats:
-        # Where rows come and go, refusing an empty table would itself tell that it is empty.
+        # Where rows come and go, refusing an empty table would itself reveal that it is empty.
         return array_within("data", data, self.low, self.high, empty=self.relation is Relation.ADD_REMOVE)

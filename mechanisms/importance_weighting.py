@@ -24,7 +24,7 @@ import functools
 import math
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,16 +36,13 @@ from dpaudit.errors import InvalidArgument, MechanismError
 
 from ._common import Floats, check_draw, chunks
 
-if TYPE_CHECKING:
-    from .registry import Entry
-
 
 def fit_coefficients(
     private: ArrayLike, public: ArrayLike, *, regularisation: float, tolerance: float = 1e-12
 ) -> Floats:
     """The minimiser of J by damped Newton steps, to a gradient of norm at most ``tolerance``.
 
-    >>> fit_coefficients([[1.0]], [[1.0]], regularisation=0.1)     # D = E: nothing to tell apart
+    >>> fit_coefficients([[1.0]], [[1.0]], regularisation=0.1)     # D = E: nothing to distinguish
     array([0.])
     """
     inside, outside = features("private", private), features("public", public)
@@ -199,7 +196,7 @@ class ImportanceWeighting:
 
     @property
     def lossless(self) -> bool:
-        """Whether the weights determine the noisy coefficients: E has d linearly independent differences."""
+        """True if the weights determine the noisy coefficients: E has d linearly independent differences."""
         return int(self._visible_basis().shape[1]) == self.dimension
 
     def sensitivity(self, private_size: int) -> float:
@@ -337,70 +334,6 @@ def weighted_covariance(values: Floats, public: Floats, weights: Floats) -> Floa
     """``Cov_w(b, x)``, the gradient of the estimate in the coefficients."""
     share = weights / weights.sum()
     return np.asarray((share * (values - share @ values)) @ public)
-
-
-def entries() -> list[Entry]:
-    """Registry entries: the mechanism near its worst case, and four broken ones."""
-    from dpaudit import neighbours
-    from dpaudit.claims import Verdict
-
-    from .broken.importance_weighting import (
-        ForgottenRegularisation,
-        PerCoordinateNoise,
-        PublicFromPrivate,
-        WeightsWithoutNoise,
-    )
-    from .registry import Entry
-
-    public, data, neighbour = worst_case(dimension=8, private_size=200)
-    right = ImportanceWeighting(public, epsilon=1.0, regularisation=0.05)
-    per_coordinate, forgotten = PerCoordinateNoise(right), ForgottenRegularisation(right)
-    tied = np.array([[0.5, 0.5]] * 3), np.array([[0.5, 0.5]] * 2 + [[1.0, 0.0]])
-    worst = functools.partial(neighbours.fixed, [(data, neighbour)], relation=Relation.SUBSTITUTE)
-    ties = functools.partial(neighbours.fixed, [tied], relation=Relation.SUBSTITUTE)
-    source = "after Ji and Elkan 2013; reconstructed"
-
-    def entry(name: str, made: Any, where: Any, truth: float | tuple[float, float], bug: str | None) -> Entry:
-        return Entry(
-            name=f"importance-weighting{name}",
-            make=lambda: made,
-            claim=made.claim,
-            neighbours=where,
-            truth=truth,
-            samples=1_000_000,
-            expect=Verdict.NO_VIOLATION_FOUND if bug is None else Verdict.VIOLATION,
-            bug=bug,
-            source=source,
-        )
-
-    # On the pair exactly the first number; over all data at most the second.
-    return [
-        entry("", right, worst, (right.pair_epsilon(data, neighbour), 1.0), None),
-        entry(
-            "-per-coordinate",
-            per_coordinate,
-            worst,
-            (per_coordinate.pair_epsilon(data, neighbour), math.sqrt(8.0)),
-            "Independent Laplace noise on the coordinates is scaled by the l2 sensitivity.",
-        ),
-        entry(
-            "-without-lambda",
-            forgotten,
-            worst,
-            (forgotten.pair_epsilon(data, neighbour), 1.0 / 0.05),
-            "The sensitivity lacks the factor 1 / lambda.",
-        ),
-        entry(
-            "-public-from-private",
-            PublicFromPrivate(1.0, 0.1),
-            ties,
-            math.inf,
-            "The public records are the private ones, and equal records get equal weights.",
-        ),
-        entry(
-            "-without-noise", WeightsWithoutNoise(right), worst, math.inf, "The weights are published without noise."
-        ),
-    ]
 
 
 def worst_case(*, dimension: int, private_size: int) -> tuple[Floats, Floats, Floats]:

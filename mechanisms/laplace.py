@@ -82,7 +82,7 @@ class LaplaceMechanism:
 def add_laplace(answer: Floats, scale: float, size: int, rng: np.random.Generator, *, method: str = "numpy") -> Floats:
     """Return ``size`` copies of ``answer``, each with fresh Laplace noise on every coordinate."""
     if method == "signed-exponential":
-        # A coordinate at a time; whoever reads outputs reads them by coordinates too.
+        # A coordinate at a time, in column order, because outputs are read by coordinates too.
         columns = np.empty((*answer.shape, size))
         for column, centre in zip(columns.reshape(answer.size, size), answer.ravel().tolist(), strict=True):
             laplace_noise(scale, size, rng, centre=centre, out=column)

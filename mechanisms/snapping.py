@@ -114,7 +114,7 @@ class SnappingMechanism:
         noise += answer
         noise /= self.step
         np.round(noise, out=noise)
-        noise += 0.0  # one zero, not two: the sign of zero would tell on which side the noisy answer lay
+        noise += 0.0  # one zero, not two: the sign of zero would reveal on which side the noisy answer lay
         noise *= self.step
         return np.clip(noise, -self.bound, self.bound, out=noise)
 

@@ -152,10 +152,10 @@ class SparseVector:
         for column, (answer, values, hit) in enumerate(zip(band.tolist(), noisy, above, strict=True)):
             row = hit.nonzero()[0]
             if self.release == "compared value":
-                told = values.take(row, mode="clip")
+                shown = values.take(row, mode="clip")
             else:
-                told = laplace_noise(self.value_scale, row.size, rng, centre=answer)
-            outputs[:, column][row if everybody else running.take(row, mode="clip")] = told
+                shown = laplace_noise(self.value_scale, row.size, rng, centre=answer)
+            outputs[:, column][row if everybody else running.take(row, mode="clip")] = shown
 
     def _compared(self, band: Floats, count: int, rng: np.random.Generator) -> Floats:
         """So many noisy answers to each query of a band, a row a query."""

@@ -16,12 +16,11 @@ their counts only roughly; released with the counts they reach it.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,9 +31,6 @@ from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument
 
 from ._common import Floats, category_indices, check_draw
-
-if TYPE_CHECKING:
-    from .registry import Entry
 
 MOST_OUTCOMES = 1 << 16
 """Largest number of different releases of which a law is made."""
@@ -169,63 +165,3 @@ def _tail(ratio: float, start: int) -> float:
     if start <= 0:
         return 1.0 - ratio ** (1 - start) / (1.0 + ratio)
     return ratio**start / (1.0 + ratio)
-
-
-def entries() -> list[Entry]:
-    """Registry entries: a sound synthesis, and five broken ones."""
-    from hypothesis import strategies as st
-
-    from dpaudit import neighbours
-    from dpaudit.claims import Verdict
-
-    from .broken import synthesis as broken
-    from .registry import Entry, Truth
-
-    columns = ("a", "b"), ("x", "y", "z")
-
-    def tables() -> neighbours.Neighbours:
-        return neighbours.add_remove(st.tuples(*map(st.sampled_from, columns)), max_size=4)
-
-    def entry(name: str, make: Any, truth: Truth, bug: str | None = None, samples: int = 400_000) -> Entry:
-        return Entry(
-            name=f"synthesis-{name}",
-            make=make,
-            claim=make().claim,
-            neighbours=tables,
-            truth=truth,
-            samples=samples,
-            expect=Verdict.NO_VIOLATION_FOUND if bug is None else Verdict.VIOLATION,
-            bug=bug,
-            source="noisy marginals; the bugs are those of released synthesisers",
-        )
-
-    right = functools.partial(MarginalSynthesis, 1.0, columns)
-    scaled = functools.partial(broken.ScaleDividedByRows, right(rows=4))
-    return [
-        entry("marginals", right, (0.0, 1.0)),
-        entry(
-            "categories-from-data",
-            lambda: broken.CategoriesFromData(right()),
-            math.inf,
-            "Only categories that the data have are drawn.",
-        ),
-        entry(
-            "bounds-from-data",
-            lambda: broken.BoundsFromData(right()),
-            math.inf,
-            "The smallest and largest category of every column are released as they are.",
-        ),
-        entry("fixed-seed", lambda: broken.FixedSeed(right()), math.inf, "A default seed makes the noise constant."),
-        entry(
-            "scale-divided-by-rows",
-            scaled,
-            scaled().bracket([], [("a", "x")]),
-            "The noise on counts is that of shares: divided by the number of rows.",
-        ),
-        entry(
-            "structure-without-budget",
-            lambda: broken.StructureWithoutBudget(right()),
-            math.inf,
-            "The column to be modelled is chosen by its exact counts.",
-        ),
-    ]

@@ -26,7 +26,7 @@ from dpaudit.claims import ApproxDP, Claim, Relation
 from mechanisms import registry
 from mechanisms.dyadic import DyadicLaplaceMechanism
 from mechanisms.federated import AdaptiveClipping, AdaptiveRound, FederatedAveraging, clip_updates
-from mechanisms.federated_accounting import update_noise_multiplier
+from mechanisms.federated.accounting import update_noise_multiplier
 from mechanisms.gaussian import GaussianMechanism
 from mechanisms.importance_weighting import ImportanceWeighting
 from mechanisms.pufferfish import (

@@ -287,7 +287,7 @@ def _run(
             body(value)
 
         with _values_from_the_seed_alone(), warnings.catch_warnings():
-            # About the size of a repr, which nobody sees.
+            # This warns about the size of a repr, which is never printed.
             warnings.simplefilter("ignore", hypothesis_errors.HypothesisWarning)
             one()
 

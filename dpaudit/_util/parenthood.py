@@ -12,7 +12,7 @@ _SET_PARENT_DEATH_SIGNAL = 1  # PR_SET_PDEATHSIG of Linux
 
 
 def end_with_parent(parent: int) -> None:
-    """End this process when its parent, whose process id is given, has ended for whatever reason.
+    """End this process when its parent, whose process id is given, has ended for any reason.
 
     On Linux the kernel does it, so that a call that holds the interpreter ends too. Elsewhere a thread waits for the end of the
     parent, in processes that multiprocessing started.

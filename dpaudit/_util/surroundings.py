@@ -98,7 +98,7 @@ def _locale() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _signal_handlers() -> Iterator[None]:
-    if threading.current_thread() is not threading.main_thread():  # nobody else may set them
+    if threading.current_thread() is not threading.main_thread():  # only the main thread may set them
         yield
         return
     before = [(number, signal.getsignal(number)) for number in _SIGNALS]

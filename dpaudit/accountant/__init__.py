@@ -5,8 +5,17 @@
 - :mod:`dpaudit.accountant.check`: the search for a composition on which an accountant is wrong
 """
 
-from dpaudit.accountant.check import AccountantCheck, Finding, Flaw, check_accountant
+from dpaudit.accountant.check import AccountantCheck, Flaw, WrongReport, check_accountant
 from dpaudit.accountant.composition import Composition, Part
 from dpaudit.accountant.truth import Bracket, true_epsilon
 
-__all__ = ["AccountantCheck", "Bracket", "Composition", "Finding", "Flaw", "Part", "check_accountant", "true_epsilon"]
+__all__ = [
+    "AccountantCheck",
+    "Bracket",
+    "Composition",
+    "Flaw",
+    "Part",
+    "WrongReport",
+    "check_accountant",
+    "true_epsilon",
+]

@@ -34,7 +34,7 @@ from dpaudit._util.validation import (
     check_positive,
     shorten,
 )
-from dpaudit.accountant.composition import NOISES, RELATIONS, Case, Composition, Limits, cases
+from dpaudit.accountant.composition import COMPOSED_RELATIONS, PART_NOISES, Case, Composition, CompositionLimits, cases
 from dpaudit.accountant.truth import Bracket, decide, true_epsilon
 from dpaudit.claims import Relation, Verdict
 from dpaudit.errors import InvalidArgument
@@ -46,7 +46,7 @@ NAMED = ("noise_multiplier", "sampling_rate", "steps", "delta")
 
 
 class Flaw(enum.Enum):
-    """What is wrong with a report."""
+    """The kind of mistake in a reported epsilon."""
 
     UNDERSTATES = "understates"
     NEGATIVE = "negative"
@@ -58,7 +58,7 @@ class Flaw(enum.Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class WrongReport:
     """A composition on which the accountant is wrong.
 
     ``truth`` is given where the accountant understates; ``weaker`` with its delta and report where it is not monotone.
@@ -97,8 +97,8 @@ class AccountantCheck:
     accountant: str
     relation: Relation
     verdict: Verdict
-    findings: tuple[Finding, ...]
-    worst: Finding | None
+    findings: tuple[WrongReport, ...]
+    worst: WrongReport | None
     checked: int
     refused: int
     refusal: str | None
@@ -180,18 +180,18 @@ def check_accountant(
     """
     from dpaudit._util.hypothesis_bridge import explore, smallest, until
 
-    check_choice(RELATIONS, relation=relation)
+    check_choice(COMPOSED_RELATIONS, relation=relation)
     if not noises or isinstance(noises, str):
-        raise InvalidArgument(f"noises={noises!r} must be a list of {', '.join(map(repr, NOISES))}.")
+        raise InvalidArgument(f"noises={noises!r} must be a list of {', '.join(map(repr, PART_NOISES))}.")
     for noise in noises:
-        check_choice(NOISES, noises=noise)
+        check_choice(PART_NOISES, noises=noise)
     check_count(parts=parts, examples=examples)
     check_count(minimum=0, seed=seed)
     check_open_unit(tolerance=tolerance)
     check_non_negative(slack=slack)
     if seconds is not None:
         check_positive(seconds=seconds)
-    limits = Limits(noise_multipliers, sampling_rates, steps, deltas)
+    limits = CompositionLimits(noise_multipliers, sampling_rates, steps, deltas)
     called, single = _called(accountant)
     strategy = cases(limits, noises=noises, parts=1 if single else parts, relation=relation)
     judge = _Judge(called, relation, tolerance, slack)
@@ -227,8 +227,8 @@ class _Judge:
     relation: Relation
     tolerance: float
     slack: float
-    first: dict[Flaw, Finding] = field(default_factory=dict)
-    worst: Finding | None = None
+    first: dict[Flaw, WrongReport] = field(default_factory=dict)
+    worst: WrongReport | None = None
     checked: int = 0
     refused: int = 0
     refusal: str | None = None
@@ -247,7 +247,7 @@ class _Judge:
         """Return whether the report on a case has this flaw."""
         return flaw in self._guide(case)
 
-    def _guide(self, case: Case) -> dict[Flaw, Finding]:
+    def _guide(self, case: Case) -> dict[Flaw, WrongReport]:
         """Judge a case, and lead Hypothesis towards reports that are small beside the truth."""
         from hypothesis import target
 
@@ -261,16 +261,16 @@ class _Judge:
             self.worst = low
         return found
 
-    def findings(self, case: Case) -> dict[Flaw, Finding]:
+    def findings(self, case: Case) -> dict[Flaw, WrongReport]:
         """Return what is wrong with the report on a case, by flaw."""
         composition, delta = case.composition, case.delta
         reported = self._report(composition, delta)
         if reported is None:
             return {}
-        made: dict[Flaw, Finding] = {}
+        made: dict[Flaw, WrongReport] = {}
 
         def add(flaw: Flaw, **more: Any) -> None:
-            made[flaw] = Finding(flaw=flaw, composition=composition, delta=delta, reported=reported, **more)
+            made[flaw] = WrongReport(flaw=flaw, composition=composition, delta=delta, reported=reported, **more)
 
         if math.isnan(reported):
             add(Flaw.NOT_A_NUMBER)
@@ -298,7 +298,7 @@ class _Judge:
         return self._reports[key]
 
 
-def _sharpened(finding: Finding, relation: Relation) -> Finding:
+def _sharpened(finding: WrongReport, relation: Relation) -> WrongReport:
     """The finding with the finest bracket of the truth: a coarse one was enough to decide."""
     if finding.truth is None:
         return finding
@@ -331,13 +331,13 @@ def _number(value: Any) -> float:
         raise InvalidArgument(f"The accountant returned {shorten(value)}; it must return epsilon, a number.") from None
 
 
-def _ratio(finding: Finding) -> float:
-    """How many times the truth is what was reported."""
+def _ratio(finding: WrongReport) -> float:
+    """Return the true epsilon as a multiple of the reported one."""
     low = finding.truth.low if finding.truth is not None else 0.0
     return math.inf if finding.reported <= 0.0 else low / finding.reported
 
 
-def _verdict(findings: Sequence[Finding], checked: int) -> Verdict:
+def _verdict(findings: Sequence[WrongReport], checked: int) -> Verdict:
     if any(
         finding.flaw is Flaw.UNDERSTATES
         or (finding.flaw is Flaw.NEGATIVE and finding.reported < math.log1p(-finding.delta))

@@ -18,8 +18,8 @@ from dpaudit.errors import InvalidArgument
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-NOISES = ("gaussian", "laplace")
-RELATIONS = (Relation.ADD_REMOVE, Relation.SUBSTITUTE, Relation.ZERO_OUT)
+PART_NOISES = ("gaussian", "laplace")
+COMPOSED_RELATIONS = (Relation.ADD_REMOVE, Relation.SUBSTITUTE, Relation.ZERO_OUT)
 # Values that a person would choose, the plainest first: Hypothesis shrinks towards the front.
 PLAIN_MULTIPLIERS = (1.0, 2.0, 0.5, 4.0, 0.7, 10.0)
 PLAIN_RATES = (1.0, 0.5, 0.1, 0.01, 0.001)
@@ -40,7 +40,7 @@ class Part:
         check_positive(noise_multiplier=self.noise_multiplier, sampling_rate=self.sampling_rate)
         check_unit(sampling_rate=self.sampling_rate)
         check_count(steps=self.steps)
-        check_choice(NOISES, noise=self.noise)
+        check_choice(PART_NOISES, noise=self.noise)
 
     def __str__(self) -> str:
         rate = "" if self.sampling_rate == 1.0 else f", sampling rate {self.sampling_rate!r}"
@@ -51,7 +51,7 @@ Composition: TypeAlias = tuple[Part, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class CompositionLimits:
     """Ranges from which compositions are generated, both ends included."""
 
     noise_multipliers: tuple[float, float] = (0.5, 20.0)
@@ -76,7 +76,7 @@ class Case:
     smaller_delta: float
 
 
-def cases(limits: Limits, *, noises: Sequence[str], parts: int, relation: Relation) -> SearchStrategy[Case]:
+def cases(limits: CompositionLimits, *, noises: Sequence[str], parts: int, relation: Relation) -> SearchStrategy[Case]:
     """Return a strategy of cases.
 
     Laplace noise with sampling is left out under substitution: dp-accounting has no losses for it.

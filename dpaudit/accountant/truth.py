@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpaudit._util.validation import check_choice, check_open_unit, check_positive, shorten
-from dpaudit.accountant.composition import RELATIONS, Composition, Part
+from dpaudit.accountant.composition import COMPOSED_RELATIONS, Composition, Part
 from dpaudit.adapters._loading import load
 from dpaudit.claims import Relation, gaussian_epsilon
 from dpaudit.errors import InvalidArgument
@@ -42,8 +42,8 @@ MOST_LOSSES = 2**19
 """Points of the grid between the losses of a composition, about; it is never finer than that."""
 LOST_TO_ROUNDING = (1e-12, 4e-14)
 """Added to delta in the lower bound: once, and per step."""
-COARSE, FINE = 0.3, 0.03
-"""What the lower bound may lose in epsilon, at first and where that does not decide."""
+COARSE_PRECISION, FINE_PRECISION = 0.3, 0.03
+"""Largest loss of the lower bound in epsilon: of the first computation, and of the second if the first does not decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def true_epsilon(
     delta: float,
     *,
     relation: Relation = Relation.ADD_REMOVE,
-    precision: float = FINE,
+    precision: float = FINE_PRECISION,
 ) -> Bracket:
     """Bracket the true epsilon of a composition at ``delta``.
 
@@ -84,7 +84,7 @@ def true_epsilon(
     True
     """
     check_open_unit(delta=delta)
-    check_choice(RELATIONS, relation=relation)
+    check_choice(COMPOSED_RELATIONS, relation=relation)
     check_positive(precision=precision)
     if not composition or not all(isinstance(part, Part) for part in composition):
         raise InvalidArgument(f"composition={shorten(composition)} must be a tuple of dpaudit.accountant.Part.")
@@ -102,9 +102,9 @@ def decide(reported: float, composition: Composition, delta: float, relation: Re
     The upper bound is sharp on a coarse grid already; a report that reaches it is right, and only for others is the lower
     bound refined.
     """
-    bracket = true_epsilon(composition, delta, relation=relation, precision=COARSE)
+    bracket = true_epsilon(composition, delta, relation=relation, precision=COARSE_PRECISION)
     if bracket.low * (1.0 - tolerance) <= reported < bracket.high:
-        return true_epsilon(composition, delta, relation=relation, precision=FINE)
+        return true_epsilon(composition, delta, relation=relation, precision=FINE_PRECISION)
     return bracket
 
 

@@ -26,7 +26,7 @@ Real = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Symbol:
+class TheoremSymbol:
     """A parameter of a theorem, with its range."""
 
     name: str
@@ -62,74 +62,82 @@ def _unit(x: Any) -> Any:
 
 
 _TABLE = [
-    Symbol("n", "at least 1", "n is the number of records", _at_least(1), whole=True),
-    Symbol(
+    TheoremSymbol("n", "at least 1", "n is the number of records", _at_least(1), whole=True),
+    TheoremSymbol(
         "n_slides",
         "at least 2",
         "the slides divide by log n (steps = 1.5 n / log n), which needs n >= 2",
         _at_least(2),
         whole=True,
     ),
-    Symbol(
+    TheoremSymbol(
         "n_closed",
         "at least 3",
         "beta = 1/(sqrt(n) log n) is a probability only from n = 3 on",
         _at_least(3),
         whole=True,
     ),
-    Symbol(
+    TheoremSymbol(
         "steps",
         "at least 1",
         "steps is the number k of queries of AboveThreshold; round 1.5 n / log n up with math.ceil",
         _at_least(1),
         whole=True,
     ),
-    Symbol(
+    TheoremSymbol(
         "queries",
         "at least 1",
         "queries is the fixed number m of queries of AboveThreshold; log m is undefined at 0",
         _at_least(1),
         whole=True,
     ),
-    Symbol("i", "from 1 to 9", "i is the index of a decile, 1 <= i <= 9", lambda x: (x >= 1) & (x <= 9), whole=True),
-    Symbol(
+    TheoremSymbol(
+        "i", "from 1 to 9", "i is the index of a decile, 1 <= i <= 9", lambda x: (x >= 1) & (x <= 9), whole=True
+    ),
+    TheoremSymbol(
         "quantile", "strictly between 0 and 1", "quantile is the level of the quantile that is estimated", _open_unit
     ),
-    Symbol(
+    TheoremSymbol(
         "releases", "at least 1", "releases is the number of quantiles that share epsilon", _at_least(1), whole=True
     ),
-    Symbol("gamma", "zero or positive", "gamma is the half width of the interval around the decile", _at_least(0)),
-    Symbol(
+    TheoremSymbol(
+        "gamma", "zero or positive", "gamma is the half width of the interval around the decile", _at_least(0)
+    ),
+    TheoremSymbol(
         "beta",
         "strictly between 0 and 1",
         "beta is the failure probability of AboveThreshold, and log(2/beta) must be finite",
         _open_unit,
     ),
-    Symbol("epsilon", "positive", "epsilon is the privacy budget, epsilon > 0", _above(0)),
-    Symbol("delta", "strictly between 0 and 1", "delta is the slack of (epsilon, delta)-privacy", _open_unit),
-    Symbol("alpha", "zero or positive", "alpha is a number of records", _at_least(0)),
-    Symbol(
+    TheoremSymbol("epsilon", "positive", "epsilon is the privacy budget, epsilon > 0", _above(0)),
+    TheoremSymbol("delta", "strictly between 0 and 1", "delta is the slack of (epsilon, delta)-privacy", _open_unit),
+    TheoremSymbol("alpha", "zero or positive", "alpha is a number of records", _at_least(0)),
+    TheoremSymbol(
         "rho",
         "positive",
         "rho is the half width of the plateau of the smooth length; the bound divides by it",
         _above(0),
     ),
-    Symbol("length", "at least 1", "length is the number K of records to change, K >= 1", _at_least(1), whole=True),
-    Symbol("rank", "at least 1", "rank is the rank of the order statistic, 1 <= rank <= n", _at_least(1), whole=True),
-    Symbol(
+    TheoremSymbol(
+        "length", "at least 1", "length is the number K of records to change, K >= 1", _at_least(1), whole=True
+    ),
+    TheoremSymbol(
+        "rank", "at least 1", "rank is the rank of the order statistic, 1 <= rank <= n", _at_least(1), whole=True
+    ),
+    TheoremSymbol(
         "truth_rate",
         "above 0, at most 1",
         "the estimator divides by the rate a of true answers, 0 < a <= 1",
         lambda x: (x > 0) & (x <= 1),
     ),
-    Symbol("p", "between 0 and 1", "p is the share of ones in the population", _unit),
-    Symbol("median", "between 0 and 1", "the data lie in [0, 1], hence so does their median", _unit),
-    Symbol("sensitivity", "positive", "sensitivity is the largest change that one record makes", _above(0)),
-    Symbol("scale", "positive", "scale is the scale of the noise", _above(0)),
-    Symbol("x", "zero or positive", "x is the size of the error whose tail is asked for", _at_least(0)),
-    Symbol("records", "at least 1", "records is the number N_D of private records", _at_least(1), whole=True),
-    Symbol("dimension", "at least 1", "dimension is the number d of features", _at_least(1), whole=True),
-    Symbol("regularisation", "positive", "regularisation is lambda; the sensitivity divides by it", _above(0)),
+    TheoremSymbol("p", "between 0 and 1", "p is the share of ones in the population", _unit),
+    TheoremSymbol("median", "between 0 and 1", "the data lie in [0, 1], hence so does their median", _unit),
+    TheoremSymbol("sensitivity", "positive", "sensitivity is the largest change that one record makes", _above(0)),
+    TheoremSymbol("scale", "positive", "scale is the scale of the noise", _above(0)),
+    TheoremSymbol("x", "zero or positive", "x is the size of the error whose tail is asked for", _at_least(0)),
+    TheoremSymbol("records", "at least 1", "records is the number N_D of private records", _at_least(1), whole=True),
+    TheoremSymbol("dimension", "at least 1", "dimension is the number d of features", _at_least(1), whole=True),
+    TheoremSymbol("regularisation", "positive", "regularisation is lambda; the sensitivity divides by it", _above(0)),
 ]
 SYMBOLS = {symbol.name: symbol for symbol in _TABLE}
 
@@ -148,11 +156,11 @@ def check(**named: ArrayLike | float) -> None:
         _refuse(symbol, array)
 
 
-def _fits(symbol: Symbol, number: float) -> bool:
+def _fits(symbol: TheoremSymbol, number: float) -> bool:
     return math.isfinite(number) and bool(symbol.test(number)) and not (symbol.whole and number != math.floor(number))
 
 
-def _refuse(symbol: Symbol, array: Real) -> None:
+def _refuse(symbol: TheoremSymbol, array: Real) -> None:
     bad = ~(np.isfinite(array) & symbol.test(array))
     fractional = symbol.whole & (array != np.floor(array))
     if np.any(fractional):
@@ -165,7 +173,7 @@ def _refuse(symbol: Symbol, array: Real) -> None:
         raise InvalidArgument(f"{_shown(symbol)}={shown!r} must {verb} {symbol.allowed}: {symbol.condition}.")
 
 
-def _shown(symbol: Symbol) -> str:
+def _shown(symbol: TheoremSymbol) -> str:
     return symbol.name.removesuffix("_slides").removesuffix("_closed")
 
 

@@ -24,7 +24,7 @@ from dpaudit.adapters._loading import load, quiet
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, ProfileDP, PureDP, Relation, ZeroConcentratedDP
 from dpaudit.errors import InvalidArgument
 
-RELATIONS = {
+ADJACENCY_NAMES = {
     Relation.ADD_REMOVE: "ADD_OR_REMOVE_ONE",
     Relation.SUBSTITUTE: "REPLACE_ONE",
     Relation.ZERO_OUT: "REPLACE_SPECIAL",
@@ -53,7 +53,7 @@ def claim(
         A fresh accountant to compose the event into; by default one on privacy loss distributions, whose rounding is
         pessimistic, so its epsilon is an upper bound.
     """
-    check_choice(tuple(RELATIONS), relation=relation)
+    check_choice(tuple(ADJACENCY_NAMES), relation=relation)
     if delta is None:
         closed = _closed_form(event, relation)
         if closed is not None:
@@ -66,7 +66,7 @@ def claim(
     if accountant is None:
         library = load("dp_accounting", extra="accounting")
         accountant = load("dp_accounting.pld", extra="accounting").PLDAccountant(
-            neighboring_relation=library.NeighboringRelation[RELATIONS[relation]]
+            neighboring_relation=library.NeighboringRelation[ADJACENCY_NAMES[relation]]
         )
     if not accountant.supports(event):
         raise InvalidArgument(
@@ -94,10 +94,10 @@ def profile(
     epsilons
         Where to read the profile, as for :meth:`dpaudit.ProfileDP.of`.
     """
-    check_choice(tuple(RELATIONS), relation=relation)
+    check_choice(tuple(ADJACENCY_NAMES), relation=relation)
     library = load("dp_accounting", extra="accounting")
     account = load("dp_accounting.pld", extra="accounting").PLDAccountant(
-        neighboring_relation=library.NeighboringRelation[RELATIONS[relation]]
+        neighboring_relation=library.NeighboringRelation[ADJACENCY_NAMES[relation]]
     )
     if not account.supports(event):
         raise InvalidArgument(

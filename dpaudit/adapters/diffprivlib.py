@@ -1,7 +1,7 @@
 """diffprivlib's mechanisms, tools and models as mechanisms, with the claim that their epsilon and delta state.
 
 The library does not say which neighbours it means; the relation is the caller's. Its mechanisms perturb one value, whose
-sensitivity they are told (``Relation.ANSWERS``). Its tools and models that average or standardise divide by the number
+sensitivity they are given (``Relation.ANSWERS``). Its tools and models that average or standardise divide by the number
 of rows, and ``count_nonzero`` clamps to it, so that number is public (``Relation.SUBSTITUTE``; under addition and removal
 they are refuted, or fail). Histograms are calibrated for one row more or less (``Relation.ADD_REMOVE``).
 
@@ -80,13 +80,30 @@ def tool(function: Callable[..., Any], **arguments: Any) -> Plain:
 
 
 def model(make: Callable[[], Any], *, attributes: estimators.Attributes = None, target: bool | None = None) -> Plain:
-    """Return a function that makes a ``diffprivlib.models`` estimator as a mechanism (see ``adapters.estimators``)."""
+    """Return a function that makes a ``diffprivlib.models`` estimator as a mechanism.
+
+    Parameters
+    ----------
+    make, attributes, target
+        As for :func:`dpaudit.adapters.estimators.mechanism`.
+    """
     return estimators.mechanism(make, attributes=attributes, target=target)
 
 
 def claim(source: Any, relation: Relation | None = None, **arguments: Any) -> Claim:
-    """Return what ``epsilon`` and ``delta`` of a mechanism, a model, or a tool with its arguments promise.
+    """Return the claim that ``epsilon`` and ``delta`` of a mechanism, a model, or a tool with its arguments make.
 
+    Parameters
+    ----------
+    source : object
+        A mechanism or a model of diffprivlib, or a function of ``diffprivlib.tools``.
+    relation : Relation, optional
+        The relation of the claim.
+    **arguments
+        Arguments of the function, as given to :func:`tool`.
+
+    Examples
+    --------
     >>> def mean(array, epsilon=1.0):
     ...     return 0.0
     >>> claim(mean, Relation.SUBSTITUTE, epsilon=0.5)

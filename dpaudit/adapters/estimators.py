@@ -53,7 +53,7 @@ def mechanism(make: Callable[[], Any], *, attributes: Attributes = None, target:
     make
         Makes a new, unfitted estimator, for instance ``lambda: LogisticRegression(epsilon=1.0)``.
     attributes
-        What is released: names of fitted attributes, whatever they hold (numbers, lists, trees), as a dict; or a function
+        What is released: names of fitted attributes with any content (numbers, lists, trees), as a dict; or a function
         of the fitted estimator. By default ``coef_`` and ``intercept_``; an estimator without ``coef_`` needs names.
     target
         True: the last column of the rows is the target. By default rows are features alone, and data given as a pair
@@ -98,7 +98,7 @@ def split(data: Any, target: bool | None = None) -> tuple[NDArray[Any], NDArray[
 def released(estimator: Any, names: Sequence[str] | None = None) -> dict[str, Any]:
     """The named attributes by name, or coefficients and intercept.
 
-    What is missing is an error of whoever named it. Were it an output, it would be the same one on all data, and hide what
+    A missing attribute is an error of the caller. Were it an output, it would be the same one on all data, and hide what
     was to be audited; hence no error that counts as an output.
     """
     if names is None:

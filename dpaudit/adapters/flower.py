@@ -26,12 +26,12 @@ from dpaudit.claims import GaussianDP, Relation
 from dpaudit.errors import InvalidArgument
 from dpaudit.mechanism import Plain
 
-RELATIONS = (Relation.ZERO_OUT, Relation.SUBSTITUTE)
+CLIENT_RELATIONS = (Relation.ZERO_OUT, Relation.SUBSTITUTE)
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a strategy reads of a message; Flower's own can only be made inside a run."""
+    """The part of a message that a strategy reads; Flower's own can only be made inside a run."""
 
     content: Any
 
@@ -103,7 +103,7 @@ def claim(strategy: Any, relation: Relation = Relation.SUBSTITUTE) -> GaussianDP
     >>> claim(SimpleNamespace(noise_multiplier=2.0))
     GaussianDP(mu=1.0, relation='substitute')
     """
-    check_choice(RELATIONS, relation=relation)
+    check_choice(CLIENT_RELATIONS, relation=relation)
     multiplier = getattr(strategy, "noise_multiplier", None)
     if multiplier is None:
         raise InvalidArgument(f"strategy={shorten(strategy)} states no noise_multiplier; state the claim yourself.")

@@ -155,7 +155,17 @@ def accountant(mechanism: str = "prv") -> Callable[[Any, float], float]:
 
 
 def tensors(torch: Any, data: Any, *, labels: bool) -> tuple[Any, Any]:
-    """Features and targets of the data as tensors of torch's default type, or labels as whole numbers."""
+    """Return features and targets of the data as tensors.
+
+    Parameters
+    ----------
+    torch : module
+        The library.
+    data : object
+        Rows whose last column is the target, or (features, targets).
+    labels : bool
+        Targets are whole numbers; otherwise they have torch's default type, as the features have.
+    """
     features, targets = split(data, target=None if isinstance(data, tuple) else True)
     if targets is None:
         raise InvalidArgument(

@@ -183,7 +183,7 @@ def _approximate(promised: tuple[float, float], relation: Relation) -> Claim:
 def _positive(promised: float, apart: Any) -> float:
     if not promised > 0.0:
         raise InvalidArgument(
-            f"map({apart}) is {promised!r}: the measurement claims that neighbours cannot be told apart at all, which no "
+            f"map({apart}) is {promised!r}: the measurement claims that neighbours cannot be distinguished at all, which no "
             "audit can refute at a finite ratio. Audit against a small claim such as PureDP(1e-3)."
         )
     return float(promised)

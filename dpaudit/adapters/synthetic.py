@@ -131,6 +131,17 @@ def summarise(
 ) -> dict[str, Any]:
     """Summarise a data frame, an array or a list of rows, as the module says.
 
+    Parameters
+    ----------
+    table : object
+        The rows.
+    domain : mapping, optional
+        The categories of some columns, by name or number, each counted even if none of its rows is there.
+    records : sequence
+        Rows whose copies in the table are counted.
+
+    Examples
+    --------
     >>> summarise([("a", 1), ("b", 5)], domain={0: ["a", "c"]})
     {'rows': 2, 'schema': '0: str, 1: int', '0 = a': 1, '0 = c': 0, '0 other': 1, '1 min': 1.0, '1 max': 5.0}
     """

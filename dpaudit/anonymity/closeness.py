@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit._util.validation import check_choice, check_count
-from dpaudit.anonymity.distance.distances import Array, Comparison, Distance, check_exact
+from dpaudit.anonymity.distance.distances import AnyArray, Comparison, Distance, check_exact
 from dpaudit.anonymity.distance.reference_set import Counts, best_common_reference, best_reference, is_homogeneous
 from dpaudit.anonymity.measure import Measure, MeasureSense, compare_classes, decided, worst_of
 from dpaudit.anonymity.measures import as_distance
@@ -194,7 +194,7 @@ def _one(classes: Comparison, value: NDArray[np.intp], weight: Counts, reference
     return Comparison(row, value, weight, reference, classes.domain, exact, classes.order)
 
 
-def _by_class(classes: Comparison, n: int, metric: Distance, superset: bool, exact: bool) -> tuple[Array, Counts]:
+def _by_class(classes: Comparison, n: int, metric: Distance, superset: bool, exact: bool) -> tuple[AnyArray, Counts]:
     """Return each class's smallest epsilon, and the counts of a best reference set of the worst."""
     counts, merged = classes.reference, is_homogeneous(metric)
     per_class = np.empty(classes.rows, dtype=object if exact else np.float64)

@@ -15,7 +15,14 @@ from dpaudit._util.terminal.console import Console
 from dpaudit._util.terminal.escape import one_line
 from dpaudit._util.terminal.exit_codes import ExitCode
 from dpaudit._util.validation import check_choice
-from dpaudit.anonymity.commands.options import load_json, read_hierarchies, split_names
+from dpaudit.anonymity.commands.options import (
+    DISTANCES_BY_NAME,
+    add_columns,
+    load_json,
+    read,
+    read_hierarchies,
+    split_names,
+)
 from dpaudit.errors import DPAuditError, InvalidArgument
 
 if TYPE_CHECKING:
@@ -25,7 +32,6 @@ if TYPE_CHECKING:
     from dpaudit.anonymity.tables.hierarchy import Hierarchy
     from dpaudit.anonymity.tables.table import Table
 
-_DISTANCES = ("tv", "l1", "l2", "max", "kl", "kl-reverse", "js", "hellinger", "chi2", "equal", "ordered", "emd")
 _REQUIREMENTS = (
     "k", "alpha", "l", "entropy-l", "c", "recursive-l", "t", "beta", "enhanced-beta", "delta", "epsilon", "partition-epsilon",
     "natural-t",
@@ -56,24 +62,11 @@ _LISTED = 1000
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``dpaudit anonymity``."""
     parser.add_argument("table", metavar="TABLE", help="the published table: a CSV file, or Parquet")
-    columns = parser.add_argument_group("columns")
-    columns.add_argument(
-        "--quasi-identifiers", "-q", required=True, action="append", metavar="A,B", help="what an observer may know"
-    )
-    columns.add_argument("--sensitive", "-s", action="append", default=[], metavar="S", help="what they must not learn")
-    columns.add_argument(
-        "--missing",
-        choices=("error", "value", "suppressed"),
-        default="error",
-        help="what an empty cell is (%(default)s)",
-    )
-    columns.add_argument(
-        "--missing-mark", action="append", default=[""], metavar="TEXT", help="a cell that counts as empty"
-    )
-    columns.add_argument("--delimiter", help="between cells; detected by default")
-    columns.add_argument("--encoding", help="UTF-8 by default")
+    add_columns(parser)
     measures = parser.add_argument_group("measures")
-    measures.add_argument("--distance", choices=_DISTANCES, default="tv", help="for t-closeness (%(default)s)")
+    measures.add_argument(
+        "--distance", choices=(*DISTANCES_BY_NAME, "emd"), default="tv", help="for t-closeness (%(default)s)"
+    )
     measures.add_argument(
         "--ground", choices=("ranks", "values", "equal", "taxonomy"), help="of the earth mover's distance"
     )
@@ -141,17 +134,15 @@ def _on_lines(value: Any) -> Any:
 
 def _report(args: argparse.Namespace) -> tuple[dict[str, Any], Measure]:
     from dpaudit.anonymity.release import audit_release
-    from dpaudit.anonymity.tables.reading import read_frame
     from dpaudit.anonymity.tables.table import Table
 
     known, secret = split_names(args.quasi_identifiers), split_names(args.sensitive)
     required = _requirements(args.require)
     if args.worst < 0:
         raise InvalidArgument(f"--worst={args.worst} must be zero or positive.")
-    reading = {"delimiter": args.delimiter, "encoding": args.encoding, "missing_marks": tuple(args.missing_mark)}
     hierarchies = read_hierarchies(args.hierarchies)
     named = [args.id] if args.id else []
-    released = read_frame(args.table, columns=[*known, *secret, *named], **reading)
+    released = read(args, args.table, [*known, *secret, *named])
     table = Table.from_frame(released, quasi_identifiers=known, sensitive=secret, missing=args.missing)
     measured = _measures(args, table, hierarchies)
     unused = [name for name in required if name not in {symbol for symbol, _ in measured}]
@@ -176,7 +167,7 @@ def _report(args: argparse.Namespace) -> tuple[dict[str, Any], Measure]:
         "met": all(measure["met"] is not False for measure in measures),
     }
     if args.original:
-        original = read_frame(args.original, columns=[*known, *secret, *named], **reading)
+        original = read(args, args.original, [*known, *secret, *named])
         if args.id:
             original, released = original.set_index(args.id), released.set_index(args.id)
         audit = audit_release(

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.anonymity.distance.distances import Array, Comparison, checked_weights
+from dpaudit.anonymity.distance.distances import AnyArray, Comparison, checked_weights
 from dpaudit.anonymity.tables.cells import as_number
 from dpaudit.anonymity.tables.table import Column, Table, describe
 from dpaudit.errors import InvalidArgument
@@ -39,7 +39,7 @@ class Measure:
     value: int | float | Fraction
     sense: MeasureSense
     table: Table
-    per_class: Array
+    per_class: AnyArray
     deciding_class: int
     records: NDArray[np.int64]
     attribute: Hashable | None = None
@@ -156,7 +156,7 @@ def decided(
     name: str,
     sense: MeasureSense,
     table: Table,
-    per_class: Array,
+    per_class: AnyArray,
     *,
     column: Column | None = None,
     deciding_codes: NDArray[np.intp] | None = None,
@@ -195,11 +195,11 @@ def compare_classes(
     keys, counts = np.unique(table.classes.of_record * width + column.codes, return_counts=True)
     row, value = np.divmod(keys, width)
     domain: list[Any] = list(column.values)
-    weights: Array = column.counts
+    weights: AnyArray = column.counts
     if reference is not None:
         observed = set(domain)
         domain += [extra for extra in reference if extra not in observed]
         weights = checked_weights("reference", [reference.get(item, 0) for item in domain], exact=exact)
     return Comparison(
-        row.astype(np.intp), value.astype(np.intp), cast(Array, counts), weights, domain, exact, column.order
+        row.astype(np.intp), value.astype(np.intp), cast(AnyArray, counts), weights, domain, exact, column.order
     )

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from dpaudit._util.validation import check_choice, check_count
 from dpaudit.anonymity.distance.distances import (
-    Array,
+    AnyArray,
     Comparison,
     Distance,
     KullbackLeibler,
@@ -338,7 +338,7 @@ def discernibility(table: Table) -> int:
 
 
 def _largest_entry(
-    name: str, sense: MeasureSense, table: Table, column: Column, comparison: Comparison, entries: Array
+    name: str, sense: MeasureSense, table: Table, column: Column, comparison: Comparison, entries: AnyArray
 ) -> Measure:
     per_class = np.maximum.reduceat(entries, comparison.starts)
     # The first entry of each row that attains the maximum decides.

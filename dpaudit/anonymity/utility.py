@@ -1,4 +1,4 @@
-"""What a release costs: suppressed cells, lost information, and how well a class predicts a label."""
+"""Utility lost by a release: suppressed cells, lost information, and how well a class predicts a label."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def classification_metric(table: Table, attribute: Hashable | None = None, *, wi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suppressed:
-    """How much of a table is suppressed: ``cells`` of the quasi-identifiers, and whole ``records``, out of so many."""
+    """Suppressed share of a table: ``cells`` of the quasi-identifiers, and whole ``records``, out of so many."""
 
     cells: int
     records: int

@@ -32,7 +32,18 @@ def measure(mechanism: Any, leading: Leading, *, seed: int, trials: int, seconds
     """Count the event on fresh outputs of both sides.
 
     The seed is that of the audit, so that a reproducible mechanism that did not change gives the very counts that were
-    stored. Blocks double; when time is up, what was complete counts.
+    stored. Blocks double; when time is up, the complete ones count.
+
+    Parameters
+    ----------
+    mechanism : object
+        As for :func:`dpaudit.audit`.
+    leading : Leading
+        The pair and the event, as stored.
+    seed, trials : int
+        Seed of the draws, and number of outputs of each side.
+    seconds : float
+        Time limit.
 
     Raises
     ------

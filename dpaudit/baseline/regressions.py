@@ -51,10 +51,16 @@ def regressions(
     measured: Mapping[str, Leading] | None = None,
     expected: Callable[[Stored], bool] = lambda _: True,
 ) -> list[Regression]:
-    """All regressions, by name of the audit.
+    """Return all regressions, by name of the audit.
 
-    ``measured`` are the baseline's leading events, counted again now. ``expected`` says of an audit whether the new run
-    should have had it; one that was left out by hand has not vanished.
+    Parameters
+    ----------
+    old, new : Baseline
+        The stored baseline, and that of the new run.
+    measured : mapping, optional
+        Leading events of the baseline, counted again now, by name of the audit.
+    expected : callable
+        Returns True for an audit that the new run should have had; one that was left out by hand has not vanished.
     """
     found: list[Regression] = []
     for name, before in sorted(old.audits.items()):

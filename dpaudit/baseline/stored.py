@@ -23,7 +23,7 @@ from dpaudit.result.model import Channel, Result, claim_from_dict, claim_to_dict
 from dpaudit.utility.result import AccuracyResult
 
 BASELINE_FORMAT = 1
-DIGITS = 6
+STORED_DIGITS = 6
 MOST_TRIALS = 2**53  # more than anybody counts, and exact as a float
 
 
@@ -240,7 +240,7 @@ def save(path: Path, baseline: Baseline) -> None:
 
 
 def _rounded(value: float) -> float | str:
-    return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else str(value)
+    return float(f"{value:.{STORED_DIGITS}g}") if math.isfinite(value) else str(value)
 
 
 def _with_names(value: Any) -> Any:

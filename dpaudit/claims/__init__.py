@@ -21,6 +21,8 @@ claim                         ``delta(epsilon)``
 "Exact" means: some mechanism keeps the claim and reaches the profile at every epsilon; nothing smaller would be valid.
 """
 
+from typing import Any
+
 from dpaudit.claims.bounded_range import BoundedRange as BoundedRange
 from dpaudit.claims.claim import Claim as Claim
 from dpaudit.claims.claim import Relation as Relation
@@ -39,3 +41,19 @@ from dpaudit.claims.standard import PureDP as PureDP
 from dpaudit.claims.standard import RenyiDP as RenyiDP
 from dpaudit.claims.standard import ZeroConcentratedDP as ZeroConcentratedDP
 from dpaudit.claims.trade_off import TradeOffDP as TradeOffDP
+
+CLAIM_KINDS: dict[str, Any] = {
+    kind.__name__: kind
+    for kind in (
+        PureDP,
+        ApproxDP,
+        GaussianDP,
+        ZeroConcentratedDP,
+        RenyiDP,
+        ProfileDP,
+        TradeOffDP,
+        MetricDP,
+        BoundedRange,
+    )
+}
+"""All claims by name, as stored results and the scripts of witnesses name them."""

@@ -34,7 +34,7 @@ def _hamming(data: Any, neighbour: Any) -> float:
     return float(sum(a != b for a, b in zip(data, neighbour, strict=True)))
 
 
-DISTANCES: dict[str, Callable[[Any, Any], float]] = {
+NAMED_DISTANCES: dict[str, Callable[[Any, Any], float]] = {
     "euclidean": lambda data, neighbour: float(np.sqrt((_difference(data, neighbour) ** 2).sum())),
     "manhattan": lambda data, neighbour: float(np.abs(_difference(data, neighbour)).sum()),
     "maximum": lambda data, neighbour: float(np.abs(_difference(data, neighbour)).max(initial=0.0)),
@@ -71,7 +71,7 @@ class MetricDP(Profile):
     """
 
     epsilon: float
-    distance: str  # its name: one of ``DISTANCES``, or "module:function"
+    distance: str  # its name: one of ``NAMED_DISTANCES``, or "module:function"
     relation: Relation | None = None
     function: Callable[[Any, Any], float] | None = field(default=None, compare=False, repr=False)
 
@@ -80,12 +80,12 @@ class MetricDP(Profile):
     ) -> None:
         check_positive(epsilon=epsilon)
         if not callable(distance) and ":" not in str(distance):
-            check_choice(DISTANCES, distance=distance)
+            check_choice(NAMED_DISTANCES, distance=distance)
         named = f"{distance.__module__}:{distance.__qualname__}" if hasattr(distance, "__qualname__") else str(distance)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "distance", named if callable(distance) else distance)
         object.__setattr__(self, "relation", as_relation(relation))
-        object.__setattr__(self, "function", distance if callable(distance) else DISTANCES.get(distance))
+        object.__setattr__(self, "function", distance if callable(distance) else NAMED_DISTANCES.get(distance))
 
     def at(self, parameter: float) -> Self:
         """Return the claim with the same distance and another epsilon."""
@@ -121,7 +121,7 @@ class MetricDP(Profile):
         return randomised_response_profile(self.epsilon, epsilon)
 
     def __repr__(self) -> str:
-        shown = repr(self.distance) if self.distance in DISTANCES else self.distance.rpartition(":")[2]
+        shown = repr(self.distance) if self.distance in NAMED_DISTANCES else self.distance.rpartition(":")[2]
         relation = "" if self.relation is None else f", relation={self.relation.value!r}"
         return f"MetricDP(epsilon={self.epsilon!r}, distance={shown}{relation})"
 
@@ -129,6 +129,15 @@ class MetricDP(Profile):
 def distance_between(claim: Claim, data: Any, neighbour: Any) -> float:
     """Return by how much the epsilons of a claim are multiplied on one pair: 1 for every claim but :class:`MetricDP`.
 
+    Parameters
+    ----------
+    claim : Claim
+        The claim.
+    data, neighbour : object
+        The pair.
+
+    Examples
+    --------
     >>> distance_between(MetricDP(1.0, "manhattan"), [1, 2], [3, 1]), distance_between(PureDP(1.0), 0, 5)
     (3.0, 1.0)
     """

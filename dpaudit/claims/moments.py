@@ -15,6 +15,15 @@ def best_order_delta(epsilon: float, divergence: MomentBound, largest: float) ->
     imperfect optimiser costs tightness, never validity. The search runs over ``t = log(a - 1)``, where the function is
     smooth, from a coarse grid to a bracketed minimum. Total variation adds Bretagnolle-Huber at order 1, from
     KL <= R(a) as a -> 1: ``delta(e) <= delta(0) <= sqrt(1 - exp(-KL))``.
+
+    Parameters
+    ----------
+    epsilon : float
+        The argument of the profile.
+    divergence : callable
+        A bound R(a) on the Renyi divergence of each order.
+    largest : float
+        The largest order at which the bound holds; may be infinite.
     """
     if math.isinf(epsilon):
         return 0.0

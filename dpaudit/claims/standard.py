@@ -46,8 +46,17 @@ class PureDP(Profile):
 class ApproxDP(Profile):
     """(epsilon, delta)-differential privacy: ``P(S) <= exp(epsilon) Q(S) + delta``, both orders.
 
-    The parameter ``delta`` is read back as ``delta_claimed``, because ``delta(epsilon)`` is the profile.
+    Parameters
+    ----------
+    epsilon : float
+        Zero or positive.
+    delta : float
+        Strictly between 0 and 1. It is read back as ``delta_claimed``, because ``delta(epsilon)`` is the profile.
+    relation : Relation or str, optional
+        The neighbouring relation that the claim is made for; without one it is audited on any pairs.
 
+    Examples
+    --------
     >>> claim = ApproxDP(1.0, 1e-5)
     >>> claim
     ApproxDP(epsilon=1.0, delta=1e-05)
@@ -128,6 +137,17 @@ class ZeroConcentratedDP(Profile):
 class RenyiDP(Profile):
     """(order, epsilon)-Renyi differential privacy: Renyi divergence of that order at most ``epsilon`` (Mironov 2017).
 
+    Parameters
+    ----------
+    order : float
+        Above 1.
+    epsilon : float
+        Positive.
+    relation : Relation or str, optional
+        As for :class:`ApproxDP`.
+
+    Examples
+    --------
     >>> RenyiDP(order=8.0, epsilon=0.5)
     RenyiDP(order=8.0, epsilon=0.5)
     """

@@ -1,18 +1,18 @@
 r"""f-differential privacy: a trade-off function f, as the corners of a piecewise linear one.
 
-A trade-off function f says how well the two outputs may be told apart: a test that errs with probability alpha on one side errs
-with at least f(alpha) on the other. It is convex, falls, and is at most 1 - alpha. The profile is its conjugate,
+A trade-off function f bounds how well the two outputs may be distinguished: a test that errs with probability alpha on one
+side errs with at least f(alpha) on the other. It is convex, falls, and is at most 1 - alpha. The profile is its conjugate,
 
     delta(epsilon) = sup over alpha of  1 - f(alpha) - exp(epsilon) alpha,
 
-which for a piecewise linear f is a maximum over its corners. Whatever lowers f makes the claim weaker, and so does moving a
+which for a piecewise linear f is a maximum over its corners. Lowering f makes the claim weaker, and so does moving a
 corner towards the origin, because f falls.
 
 A function is replaced by a piecewise linear one below it before anything else happens, in two steps.
 
 1. Sample f at x_0 < x_1 < ... As f is convex, between x_i and x_(i+1) it lies above the line through the two samples before, and
    above the line through the two samples after. The point where these lines meet is the corner for that interval; where they are
-   nearly parallel it is the chord, lowered. So f lies above the hull of these corners, whatever it does in between.
+   nearly parallel it is the chord, lowered. So f lies above the hull of these corners everywhere.
 2. Take some slopes. For each the highest line of that slope below all corners is lowered by more than rounding can matter. These
    lines, whose heights are values of the conjugate, lie below f. The corners where consecutive ones meet are the claim.
 """

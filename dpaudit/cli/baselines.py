@@ -25,7 +25,7 @@ def find_regressions(
     known = {item.audit.name for item in plan.items}
 
     def expected(audit: Stored) -> bool:
-        """Whether this run should have had the audit: it was not left out by hand, and did not fail to run."""
+        """Return True if this run should have had the audit: it was not left out by hand, and did not fail to run."""
         if selected or audit.name in known:
             return False
         paths = [_relative(plan.here / target, plan.root) for target in plan.targets]
@@ -68,7 +68,7 @@ def _measured(
 
 
 def mechanism_of(audit: Audit) -> Any:
-    """What an audit is about, made if it is to be made."""
+    """Return the mechanism of an audit, made by its factory if it has one."""
     return audit.mechanism() if audit.mechanism_is_factory else audit.mechanism
 
 

@@ -16,7 +16,7 @@ from dpaudit.claims import (
 )
 from dpaudit.errors import InvalidArgument
 
-KINDS = ("epsilon", "mu", "rho", "renyi", "curve", "bounded_range")
+CLAIM_OPTIONS = ("epsilon", "mu", "rho", "renyi", "curve", "bounded_range")
 
 
 def claim_of(args: argparse.Namespace) -> Claim:
@@ -25,8 +25,8 @@ def claim_of(args: argparse.Namespace) -> Claim:
     >>> claim_of(argparse.Namespace(curve="0:0.38,1:0.13"))
     ProfileDP(points=((0.0, 0.38), (1.0, 0.13)))
     """
-    given = {name: value for name in KINDS if (value := getattr(args, name, None)) is not None}
-    options = ", ".join(f"--{name.replace('_', '-')}" for name in KINDS)
+    given = {name: value for name in CLAIM_OPTIONS if (value := getattr(args, name, None)) is not None}
+    options = ", ".join(f"--{name.replace('_', '-')}" for name in CLAIM_OPTIONS)
     if len(given) != 1:
         named = " and ".join(f"--{name.replace('_', '-')}" for name in given) or "no claim"
         raise InvalidArgument(f"Give exactly one claim: one of {options}. Given: {named}.")

@@ -107,7 +107,7 @@ def _source_file(module: ModuleType) -> str | None:
 
 
 def hidden(path: Path, folder: Path) -> bool:
-    """Whether a file below ``folder`` is not for audits: it, or a folder on its way, starts with a dot or underscore."""
+    """Return True if a file below ``folder`` is not for audits: it, or a folder on its way, starts with a dot or underscore."""
     return path.name == "conftest.py" or any(part.startswith((".", "_")) for part in path.relative_to(folder).parts)
 
 
@@ -276,7 +276,7 @@ def _audits(value: Any) -> Iterator[Audit | AccuracyAudit]:
 
 @dataclass(frozen=True, slots=True)
 class _Lines:
-    """Where a file assigns its names, and where it says a string."""
+    """Lines on which a file assigns its names, and on which strings stand."""
 
     assigned: dict[str, int]
     said: dict[str, int]

@@ -30,7 +30,7 @@ _TEXT = ("channel", "accumulate", "executor", "baseline", "fail_on", "profile")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a run is told; None means: as each audit says, or the default."""
+    """Settings of a run; None means: as each audit says, or the default."""
 
     audits: tuple[str, ...] = ()  # where audit files are; empty: none are collected unasked
     profile: str | None = None
@@ -69,7 +69,7 @@ class Settings:
 
     @property
     def alpha_each(self) -> float:
-        """What one audit of the run may spend, so that selecting or sharding audits changes nothing."""
+        """Share of alpha of each audit, fixed so that selecting or sharding audits changes nothing."""
         try:
             return self.alpha / self.max_audits
         except OverflowError:

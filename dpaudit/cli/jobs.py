@@ -35,7 +35,7 @@ from dpaudit.cli.plan import RunPlan
 from dpaudit.engine.events import Event, RoundSettled
 from dpaudit.engine.options import Options
 from dpaudit.engine.progress import Board, relay_to, relayed
-from dpaudit.engine.sampling.executor import CannotBeSent
+from dpaudit.engine.sampling.executor import CannotBeSent, LostWorker, TaskRunner
 from dpaudit.engine.sampling.processes import Workers
 from dpaudit.engine.search.detectable import HEADLINE, MASSES
 from dpaudit.errors import DPAuditError, InvalidArgument
@@ -47,6 +47,7 @@ KNOCK = 3.0  # seconds in which whoever listens at a port answers
 GRACE = 5.0  # seconds that audits under way in other processes get to end after Ctrl-C
 UNTOLD = 2.0  # of these, after which they are taken not to have heard of it
 OVERDUE_FACTOR = 1.5  # an audit in a process of its own is ended after this multiple of its `seconds`
+NO_WORKERS = "The cluster has lost all of its workers: start some and run this audit again."
 OVERDUE_GRACE = 10.0  # plus so many seconds, in which a process starts and imports
 
 
@@ -137,15 +138,29 @@ def _reason(error: BaseException) -> str:
 def in_turn(plan: RunPlan, settings: Settings, interrupts: Interrupts) -> Iterator[Outcome]:
     """Run audits one after the other in this process."""
     with executor_for(settings) as executor:
+        lost = False
         for item in plan.todo():
             name, key = item.audit.name, plan.keys[item.audit.name]
+            if lost and _without_workers(executor):  # not a minute for each of the others
+                yield Outcome(name, failure=failure_of(item, InvalidArgument(NO_WORKERS)))
+                continue
             plan.journal.began(key, name)
             options = {**plan.options[name], "executor": executor, **_hooks(plan.journal, key)}
             outcome = attempt(item, options, plan.root, interrupts)
             _remember(plan, outcome)
             yield outcome
-            if outcome.entry is not None and outcome.entry.result.stopped_by is StoppedBy.INTERRUPT:
+            stopped_by = None if outcome.entry is None else outcome.entry.result.stopped_by
+            if stopped_by is StoppedBy.INTERRUPT:
                 raise KeyboardInterrupt
+            lost = stopped_by is StoppedBy.LOST_WORKER
+
+
+def _without_workers(executor: Executor | None) -> bool:
+    """Return whether the executor is a cluster that has no workers, or does not answer."""
+    try:
+        return executor is not None and TaskRunner(executor).size == 0
+    except LostWorker:
+        return True
 
 
 def _hooks(journal: Journal, key: str) -> dict[str, Any]:

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 FOLDER = ".dpaudit"
 FORMAT = 1
-KEPT = 10  # journals of earlier runs that are left for reading
+KEPT_JOURNALS = 10  # journals of earlier runs that are left for reading
 NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 SAME_RESULT = ("executor", "progress", "on_event")  # options that change how an audit runs, not what it finds
 
 
 @dataclass
 class Journal:
-    """What is written while a run goes on, and what an earlier one left."""
+    """The file that a run writes as it goes on, and the records that an earlier run left."""
 
     path: Path | None  # None: there is nowhere to write
     earlier: Mapping[str, Any] = field(default_factory=dict)  # entries as plain data, by key
@@ -170,11 +170,11 @@ def _create(path: Path, content: bytes) -> None:
 
 def _remove_superseded(folder: Path) -> None:
     """Remove all but the newest journals, except those of interrupted runs whose results no later journal has."""
-    if len(list(folder.glob("run-*.jsonl"))) < KEPT:
+    if len(list(folder.glob("run-*.jsonl"))) < KEPT_JOURNALS:
         return
     newer: set[str] = set()
     for number, journal in enumerate(_earlier(folder, lambda _: None)):
-        if number >= KEPT - 1 and (journal.ended or journal.results.keys() <= newer):
+        if number >= KEPT_JOURNALS - 1 and (journal.ended or journal.results.keys() <= newer):
             journal.path.unlink(missing_ok=True)
         newer |= journal.results.keys()
 

@@ -16,13 +16,14 @@ from dpaudit._util.terminal.console import Console, open_streams
 from dpaudit._util.terminal.exit_codes import ExitCode, strongest
 from dpaudit.cli import supervisor
 from dpaudit.errors import DPAuditError
+from dpaudit.report import FORMATS
 
 EXIT_CODES = (
     "exit codes: 0 nothing found and every expectation met; 1 violation, regression or unmet expectation; "
     "2 usage, configuration, unreadable baseline, or an audit that could not be run; 3 inconclusive; 130 interrupted"
 )
-TARGET = "folder, file.py, file.py:name, pkg.mod or pkg.mod:name"
-ROOMS = {
+TARGET_HELP = "folder, file.py, file.py:name, pkg.mod or pkg.mod:name"
+PACKAGE_COMMANDS = {
     "accuracy": "accuracy theorems: list, show, verify, compare",
     "anonymity": "k-anonymity, l-diversity, t-closeness of a table",
     "anonymise": "make a table k-anonymous: Mondrian, or one level for each column",
@@ -71,7 +72,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     run = known["run"] = commands.add_parser(
         "run", help="run audits from files, folders or modules", description="Run audits.", epilog=EXIT_CODES
     )
-    run.add_argument("targets", nargs="*", metavar="TARGET", help=f"{TARGET} (default: as configured, or audits/)")
+    run.add_argument("targets", nargs="*", metavar="TARGET", help=f"{TARGET_HELP} (default: as configured, or audits/)")
     _options(run)
     _reports(run)
     run.add_argument("--select", action="append", metavar="NAME", help="only audits whose name contains this")
@@ -153,7 +154,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     )
 
     listing = known["list"] = commands.add_parser("list", help="list audits without running them")
-    listing.add_argument("targets", nargs="*", metavar="TARGET", help=TARGET)
+    listing.add_argument("targets", nargs="*", metavar="TARGET", help=TARGET_HELP)
     listing.add_argument("--json", action="store_true", help="as JSON")
 
     report = known["report"] = commands.add_parser("report", help="turn saved results into reports")
@@ -164,7 +165,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
         metavar="RESULTS.json",
         help="results of a run; with several, oldest first, the HTML report of the last shows the trend",
     )
-    for kind, text in _REPORTS.items():
+    for kind, (text, _) in FORMATS.items():
         report.add_argument(f"--{kind}", type=Path, metavar="FILE", help=f"write {text}")
 
     compare = known["compare"] = commands.add_parser(
@@ -224,12 +225,11 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     )
     completion.add_argument("shell", choices=("bash", "zsh", "fish"))
 
-    for name, text in ROOMS.items():
+    for name, text in PACKAGE_COMMANDS.items():
         commands.add_parser(name, help=text, add_help=False)
     return parser, known
 
 
-_REPORTS = {"html": "one HTML file", "junit": "JUnit XML", "sarif": "SARIF 2.1.0", "markdown": "Markdown"}
 _SETTINGS = (
     "profile", "samples", "seconds", "timeout", "alpha", "seed", "channel", "accumulate", "workers", "executor", "fail_on",
     "max_audits",
@@ -306,7 +306,7 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def _reports(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--output", type=Path, metavar="FILE", help="write the results as JSON")
-    for kind, text in _REPORTS.items():
+    for kind, (text, _) in FORMATS.items():
         parser.add_argument(f"--{kind}", type=Path, metavar="FILE", help=f"write {text}")
 
 
@@ -362,10 +362,10 @@ def _console(given: IO[str] | Console | None, default: IO[str] | None) -> Consol
 
 
 def _parsed(words: list[str], parser: Parser, commands: dict[str, Parser]) -> tuple[Any, argparse.Namespace]:
-    """What is to be run, and its arguments."""
+    """Return the function to run, and its arguments."""
     if any("\0" in word for word in words):
         parser.error("arguments cannot hold NUL characters.")
-    if words[0] in ROOMS:
+    if words[0] in PACKAGE_COMMANDS:
         return _room(words[0], words[1:])
     args, unknown = parser.parse_known_args(words)
     if unknown or args.command is None:
@@ -373,24 +373,26 @@ def _parsed(words: list[str], parser: Parser, commands: dict[str, Parser]) -> tu
     return _COMMANDS[args.command], args
 
 
-def room_module(name: str) -> str:
-    """The module that declares and runs a command of ``ROOMS``."""
+def command_module(name: str) -> str:
+    """Return the module that declares and runs a command of ``PACKAGE_COMMANDS``."""
     return f"dpaudit.anonymity.commands.{name}" if name in ("anonymise", "risk") else f"dpaudit.{name}.command"
 
 
 def _room(name: str, words: list[str]) -> tuple[Any, argparse.Namespace]:
-    command, parser = _room_parser(name)
+    command, parser = _command_parser(name)
     if not words and any(isinstance(part, argparse._SubParsersAction) and part.required for part in parser._actions):
         words = ["--help"]
     args = parser.parse_args(words)
     return command.run, args
 
 
-def _room_parser(name: str) -> tuple[Any, Parser]:
+def _command_parser(name: str) -> tuple[Any, Parser]:
     import importlib
 
-    command = importlib.import_module(room_module(name))
-    parser = Parser(prog=f"dpaudit {name}", description=ROOMS[name][0].upper() + ROOMS[name][1:] + ".")
+    command = importlib.import_module(command_module(name))
+    parser = Parser(
+        prog=f"dpaudit {name}", description=PACKAGE_COMMANDS[name][0].upper() + PACKAGE_COMMANDS[name][1:] + "."
+    )
     command.add_arguments(parser)
     return command, parser
 
@@ -398,7 +400,7 @@ def _room_parser(name: str) -> tuple[Any, Parser]:
 def all_parsers() -> dict[str, argparse.ArgumentParser]:
     """Return the parser of every command, and of dpaudit itself under the empty name."""
     parser, known = build_parser()
-    return {"": parser, **known, **{name: _room_parser(name)[1] for name in ROOMS}}
+    return {"": parser, **known, **{name: _command_parser(name)[1] for name in PACKAGE_COMMANDS}}
 
 
 def _settings(args: argparse.Namespace) -> Any:
@@ -495,7 +497,7 @@ def _report(args: argparse.Namespace, out: Console, err: Console) -> int:
     from dpaudit.report.document import read_document
 
     *earlier, document = [read_document(path) for path in args.results]
-    kinds = {kind: getattr(args, kind) for kind in _REPORTS}
+    kinds = {kind: getattr(args, kind) for kind in FORMATS}
     check_reports(kinds)
     if not any(kinds.values()):
         from dpaudit.report.terminal import show_summary

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from dpaudit._util.safe_source import NotAllowed, Read, evaluate, not_allowed
+from dpaudit._util.literals import NotAllowed, Read, evaluate, not_allowed
 from dpaudit._util.validation import check_count, did_you_mean, shorten
 from dpaudit.errors import InvalidArgument
 

@@ -19,14 +19,13 @@ from dpaudit.cli.config import Settings
 from dpaudit.cli.jobs import Interrupts, Outcome, in_turn, side_by_side
 from dpaudit.cli.plan import RunPlan, make_plan
 from dpaudit.errors import DPAuditError, InvalidArgument
-from dpaudit.report import KINDS, check_reports, github_summary, write_reports
+from dpaudit.report import FORMATS, check_reports, github_summary, write_reports
 from dpaudit.report.document import AccuracyEntry, Document, Entry, Failure, sorted_entries
 from dpaudit.report.origin import origin_of
 from dpaudit.report.terminal import Style, could_not_run, show_failure, show_line, show_story, totals
 
 CANNOT_END = (
-    "Note: calls run in this process, where --seconds cannot end one that never returns. With -j 2 or --workers 2 it can, and "
-    "--timeout limits each call."
+    "Note: calls run in this process, where --seconds cannot end one that never returns. --timeout limits each call"
 )
 
 
@@ -39,7 +38,7 @@ def run_command(args: argparse.Namespace, settings: Settings, here: Path, out: C
         raise InvalidArgument("--jobs runs audits side by side, --workers and --executor spread out each: choose one.")
     stored_at = args.baseline or (settings.root / settings.baseline if settings.baseline else None)
     stored = None if stored_at is None else baseline.read(stored_at)
-    check_reports({name: getattr(args, name) for name in ("output", "save_baseline", *KINDS)})
+    check_reports({name: getattr(args, name) for name in ("output", "save_baseline", *FORMATS)})
     with contextlib.redirect_stdout(Unbroken(console.stream)), Interrupts() as interrupts:
         plan = _planned(args, settings, here, console, interrupts)
         if jobs > 1 or (settings.workers > 1 and not settings.executor):
@@ -78,7 +77,7 @@ def _planned(
 def _warn_about_seconds(plan: RunPlan, err: Console) -> None:
     chosen = [{**item.audit.options, **plan.options[item.audit.name]} for item in plan.todo()]
     if any(options.get("seconds") is not None and options.get("timeout") is None for options in chosen):
-        err.line(CANNOT_END)
+        err.line(f"{CANNOT_END}, and with -j 2 or --workers 2 an audit that is overdue is ended.")
 
 
 def _run_all(
@@ -154,7 +153,7 @@ def deliver(args: argparse.Namespace, document: Document, console: Console) -> N
     if args.output is not None:
         write_whole(args.output, document.to_json())
         console.line(f"wrote {args.output}")
-    for path in write_reports(document, {kind: getattr(args, kind) for kind in KINDS}):
+    for path in write_reports(document, {kind: getattr(args, kind) for kind in FORMATS}):
         console.line(f"wrote {path}")
     try:
         github_summary(document)

@@ -3,7 +3,8 @@
 A mechanism may end its process in ways that no Python code can catch: ``os._exit(0)``, a crash in a native library, a handler
 that runs at exit. On Linux a command that runs such code therefore does it in a forked child, which reports its exit code
 through a pipe as its last act. The parent ends with that code and no other: without a report, the run did not reach its end,
-and the code is 2. Elsewhere the command runs in the first process, and such an end is not noticed.
+and the code is 2. Elsewhere, as on macOS and Windows, the command runs in the first process. There ``os._exit`` is replaced, so
+that it ends with 2 before the end of the run; a crash ends with a code of the system, which is not 0.
 """
 
 from __future__ import annotations
@@ -20,18 +21,29 @@ from dpaudit._util.parenthood import end_with_parent
 from dpaudit._util.terminal.console import Console
 from dpaudit._util.terminal.exit_codes import ExitCode
 
-EXIT_SECONDS = 10.0  # for threads that are left and for what runs at exit, once the code is known
+EXIT_GRACE = 10.0  # for threads that are left and for what runs at exit, once the code is known
 THREAD_SECONDS = 1.0  # of these, for threads that are left where nobody supervises
 HEARING_SECONDS = 0.05  # in which a signal that was sent to the whole group reaches the child
+ENDED_EARLY = (
+    "the process ended {how} before the run did, so there is no result: code under audit ended it, or the system did. "
+    "`dpaudit run -j 2` runs each audit in a process of its own, so that the others go on."
+)
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT) if os.name == "posix" else ()
 
 _report: int | None = None  # in the child: where the exit code is written
+_final: int | None = None  # the exit code, once the run has reached its end
+
+
+def possible() -> bool:
+    """Return whether a command can go on in a child process; a fork would lose other threads, and signals need Linux."""
+    return sys.platform == "linux" and threading.active_count() == 1
 
 
 def start(err: Console) -> None:
     """Go on in a child process, where that is possible; the parent never returns from here."""
     global _report
-    if sys.platform != "linux" or threading.active_count() > 1:
+    if not possible():
+        _replace_exit(err)
         return
     reader, writer = os.pipe()
     heard, hears = os.pipe()
@@ -55,6 +67,8 @@ def start(err: Console) -> None:
 
 def leave(code: int) -> NoReturn:
     """End this process with the exit code, whatever is left running in it."""
+    global _final
+    _final = code
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
@@ -71,6 +85,20 @@ def leave(code: int) -> NoReturn:
             if thread.is_alive():  # the interpreter would wait for it without end
                 os._exit(code)
     sys.exit(code)
+
+
+def _replace_exit(err: Console) -> None:
+    """Let ``os._exit`` end this process with 2 before the end of the run, and with the code of the run after it."""
+    process, ends = os.getpid(), os._exit
+
+    def _exit(status: int) -> NoReturn:
+        if os.getpid() != process:  # a child that code under audit has forked
+            ends(status)
+        if _final is None:
+            err.line(f"dpaudit: {ENDED_EARLY.format(how=f'with exit code {status}')}")
+        ends(ExitCode.ERROR if _final is None else _final)
+
+    os._exit = _exit
 
 
 class _Interrupts:
@@ -120,7 +148,7 @@ def _supervise(child: int, reader: int, interrupts: _Interrupts, waited: set[sig
             with contextlib.suppress(OSError):
                 os.kill(child, sent)
         if code is None and (code := _reported(reader)) is not None:
-            until = time.monotonic() + EXIT_SECONDS
+            until = time.monotonic() + EXIT_GRACE
         ended, status = os.waitpid(child, os.WNOHANG)
         if ended:
             code = _reported(reader) if code is None else code
@@ -152,7 +180,4 @@ def _end_as(sent: int | None, status: int, err: Console) -> None:
     how = f"with exit code {os.waitstatus_to_exitcode(status)}"
     if number is not None:
         how = f"by {signal.Signals(number).name}"
-    err.line(
-        f"dpaudit: the process ended {how} before the run did, so there is no result: code under audit ended it, or the system "
-        "did. `dpaudit run -j 2` runs each audit in a process of its own, so that the others go on."
-    )
+    err.line(f"dpaudit: {ENDED_EARLY.format(how=how)}")

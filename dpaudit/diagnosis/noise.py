@@ -29,7 +29,7 @@ NOTICED = 0.1
 """Relative error of a scale that the tests must be able to detect; otherwise the verdict is INCONCLUSIVE."""
 RESIDUALS = 40_000
 """Default number of residuals."""
-MEANING = {
+FAILURE_MEANINGS = {
     "law": "the residuals have another distribution than declared",
     "scale": "the residuals have another spread than declared",
     "repetition": "noise is repeated in a later release",
@@ -73,7 +73,9 @@ class NoiseCheck:
         if self.verdict is Verdict.VIOLATION and strongest is not None:
             where = f" on data = {strongest.data}" if strongest.data else ""
             lag = f" ({strongest.lag} later)" if strongest.lag else ""
-            lines.append(f"  {MEANING[strongest.name]}{lag}{where} (p-value {self.p_value:.2g}, alpha {self.alpha:g})")
+            lines.append(
+                f"  {FAILURE_MEANINGS[strongest.name]}{lag}{where} (p-value {self.p_value:.2g}, alpha {self.alpha:g})"
+            )
             if math.isfinite(self.spread) and strongest.name in ("law", "scale"):
                 lines.append(f"  their spread is {self.spread:.3g} times the declared one")
         else:

@@ -49,11 +49,11 @@ Sampler: TypeAlias = Callable[[int, np.random.Generator], Any]
 
 REFERENCES = 99
 """Number of draws of a sampler among which each residual is ranked, if the noise is declared by a sampler."""
-CHUNK = 10_000
+RESIDUALS_AT_ONCE = 10_000
 """Number of residuals that are ranked at once."""
-ROUNDING = 1e-9
+RESIDUAL_ROUNDING = 1e-9
 """A residual this near to a grid point or an atom, relative to query and output, counts as being on it."""
-DEEPEST = 27.6
+LARGEST_DEPTH = 27.6
 """-log(1e-12): further out in the tail, the rounding of query plus noise dominates."""
 
 
@@ -134,9 +134,9 @@ def _scale(lower: Floats, upper: Floats, data: str) -> FitTest:
     with np.errstate(divide="ignore"):
         depth = -np.log(np.minimum(1.0, 2.0 * np.minimum(lower, upper)))
     # Rounding dominates far out in the tail, so depths are capped there: this can only raise the p-value.
-    above = float(gammaincc(n, np.minimum(depth, DEEPEST).sum()))
+    above = float(gammaincc(n, np.minimum(depth, LARGEST_DEPTH).sum()))
     below = float(gammainc(n, depth.sum()))
-    statistic = float(np.minimum(depth, DEEPEST).mean())
+    statistic = float(np.minimum(depth, LARGEST_DEPTH).mean())
     return FitTest(name="scale", data=data, residuals=n, statistic=statistic, p_value=min(1.0, 2.0 * min(above, below)))
 
 
@@ -192,13 +192,13 @@ def _form_masses(form: Form, x: Floats, magnitude: Floats) -> tuple[Floats, Floa
         raise InvalidArgument(f"noise gives {other!r}, which cannot be added to a number; declare a law of numbers.")
     if form.lattice is not None:
         grid = np.round(x / form.lattice.step) * form.lattice.step
-        x = np.where(np.abs(grid - x) <= ROUNDING * (magnitude + form.lattice.step), grid, x)
+        x = np.where(np.abs(grid - x) <= RESIDUAL_ROUNDING * (magnitude + form.lattice.step), grid, x)
     if atoms:
         places = np.array(sorted(atoms))
         after = np.clip(np.searchsorted(places, x), 0, places.size - 1)
         before = np.maximum(after - 1, 0)
         near = np.where(np.abs(places[after] - x) <= np.abs(places[before] - x), places[after], places[before])
-        x = np.where(np.abs(near - x) <= ROUNDING * magnitude, near, x)
+        x = np.where(np.abs(near - x) <= RESIDUAL_ROUNDING * magnitude, near, x)
     points, inverse = np.unique(x, return_inverse=True)
     below, at, above = np.zeros(points.size), np.zeros(points.size), np.zeros(points.size)
     if atoms:
@@ -234,7 +234,7 @@ def _cdf_masses(noise: Any, x: Floats, magnitude: Floats) -> tuple[Floats, Float
     discrete = hasattr(getattr(noise, "dist", noise), "pmf")
     if discrete:
         whole = np.round(x)
-        x = np.where(np.abs(whole - x) <= ROUNDING * (magnitude + 1.0), whole, x)
+        x = np.where(np.abs(whole - x) <= RESIDUAL_ROUNDING * (magnitude + 1.0), whole, x)
     at = np.asarray(noise.pmf(x), dtype=np.float64) if discrete else np.zeros(x.size)
     until = np.asarray(noise.cdf(x), dtype=np.float64)
     above = np.asarray(noise.sf(x), dtype=np.float64) if hasattr(noise, "sf") else 1.0 - until
@@ -246,8 +246,8 @@ def _cdf_masses(noise: Any, x: Floats, magnitude: Floats) -> tuple[Floats, Float
 def _ranks(sampler: Sampler, x: Floats, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     """Rank each residual among its own reference draws; the rank is uniform if the residual has their law."""
     lower, equal = np.empty(x.size), np.empty(x.size)
-    for start in range(0, x.size, CHUNK):
-        part = x[start : start + CHUNK]
+    for start in range(0, x.size, RESIDUALS_AT_ONCE):
+        part = x[start : start + RESIDUALS_AT_ONCE]
         drawn = np.asarray(sampler(part.size * REFERENCES, rng), dtype=np.float64)
         if drawn.shape != (part.size * REFERENCES,):
             raise MechanismError(
@@ -255,7 +255,7 @@ def _ranks(sampler: Sampler, x: Floats, rng: np.random.Generator) -> tuple[Float
                 "f(size, rng) returns that many numbers."
             )
         drawn = drawn.reshape(part.size, REFERENCES)
-        lower[start : start + CHUNK] = (drawn < part[:, None]).sum(axis=1)
-        equal[start : start + CHUNK] = (drawn == part[:, None]).sum(axis=1)
+        lower[start : start + RESIDUALS_AT_ONCE] = (drawn < part[:, None]).sum(axis=1)
+        equal[start : start + RESIDUALS_AT_ONCE] = (drawn == part[:, None]).sum(axis=1)
     total = REFERENCES + 1.0
     return lower / total, (equal + 1.0) / total, (REFERENCES - lower - equal) / total

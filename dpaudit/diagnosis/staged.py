@@ -37,10 +37,8 @@ from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.neighbours import Neighbours, Pair, as_neighbours, fixed
 from dpaudit.result.model import Result
 from dpaudit.result.notebook import picture
+from dpaudit.result.text import LINE_WIDTH
 from dpaudit.sensitivity import Norm, SensitivityCheck, check_sensitivity, distance
-
-WIDTH = 110
-"""Line width of the advice in the printed diagnosis."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,7 +91,12 @@ class Diagnosis:
         return "; ".join([part for part in parts if part] + [last])
 
     def __str__(self) -> str:
-        lines = [f"{self.verdict}  {self.mechanism}: {self.summary}.", "", *textwrap.wrap(self._advice(), WIDTH), ""]
+        lines = [
+            f"{self.verdict}  {self.mechanism}: {self.summary}.",
+            "",
+            *textwrap.wrap(self._advice(), LINE_WIDTH),
+            "",
+        ]
         noise = str(self.noise)
         if self.noise_on_witness is not None:
             noise += f"\non the pair that refutes the claim\n{self.noise_on_witness}"

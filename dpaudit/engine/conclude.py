@@ -28,7 +28,7 @@ from dpaudit.engine.search.detectable import HEADLINE, detectable_epsilon, searc
 from dpaudit.engine.views.float_bits import MEANING, NO_FLOATS, all_whole, any_float
 from dpaudit.engine.views.learner import Builder
 from dpaudit.engine.witness.event import simplest
-from dpaudit.engine.witness.shrink import SHRINK, Looker, find_witness, leading_event, witness_as_found
+from dpaudit.engine.witness.shrink import SHRINK, PairAuditor, find_witness, leading_event, witness_as_found
 from dpaudit.errors import DPAuditError, MechanismError
 from dpaudit.result.model import Channel, Result, StoppedBy, Witness
 
@@ -126,11 +126,11 @@ class Conclusion:
         bounded = verdict is Verdict.VIOLATION or not shown.refuted
         slow = SHRINK.slow < self.fastest < math.inf
         allowed = self.drawn // 2 if slow else max(self.drawn, SHRINK.always)
-        looker = Looker(self.sampler, request, campaign.points, self.build, self._witness_deadline(), allowed)
+        auditor = PairAuditor(self.sampler, request, campaign.points, self.build, self._witness_deadline(), allowed)
         witness: Witness | None = None
         outputs: dict[str, Any] = {}
         if verdict is Verdict.VIOLATION:
-            witness, outputs = self._witness(looker, self._accused(shown))
+            witness, outputs = self._witness(auditor, self._accused(shown))
             if witness is not None and DOMAIN_ERROR.match(witness.event):
                 self._add_message(NARROW.format(event=witness.event))
         elif not self.hurried and self._time_for_a_picture():
@@ -150,7 +150,7 @@ class Conclusion:
                 trajectory=self.trajectory,
                 witness=witness,
                 samples_confirming=self.confirming,
-                samples_after=looker.drawn,
+                samples_after=auditor.drawn,
                 coverage=coverage,
                 samples_needed=self.samples_needed() if verdict is Verdict.INCONCLUSIVE else None,
                 searched=tuple(dict.fromkeys(name for each in campaign.candidates for name in each.learner.searched)),
@@ -360,11 +360,11 @@ class Conclusion:
         except (TimedOut, DPAuditError, OutOfTime):
             return False
 
-    def _witness(self, looker: Looker, leader: Candidate) -> tuple[Witness | None, dict[str, Any]]:
+    def _witness(self, auditor: PairAuditor, leader: Candidate) -> tuple[Witness | None, dict[str, Any]]:
         if self.hurried:
-            return witness_as_found(looker, leader.pair, leader.learner)
+            return witness_as_found(auditor, leader.pair, leader.learner)
         self.request.emit(ViolationFound(self.drawn))
-        return find_witness(looker, leader.pair, leader.learner, spent=2 * leader.seen)
+        return find_witness(auditor, leader.pair, leader.learner, spent=2 * leader.seen)
 
     def _time_for_a_picture(self) -> bool:
         """Return whether there is time for a picture: choosing its event takes about as long as building views."""

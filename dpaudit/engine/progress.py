@@ -279,7 +279,7 @@ class ProgressHandler:
 def _kind() -> Any:
     """The bar; where time ends an audit before its samples do, it is as long as the time."""
 
-    class Line(_tqdm()):  # type: ignore[misc]  # it has no types
+    class ProgressLine(_tqdm()):  # type: ignore[misc]  # it has no types
         deadline: float | None = None
 
         @property
@@ -291,7 +291,7 @@ def _kind() -> Any:
             left = min((total - values["n"]) / rate if rate else math.inf, seconds)
             return {**values, "total": total, "left": self.format_interval(left) if math.isfinite(left) else "?"}
 
-    return Line
+    return ProgressLine
 
 
 def in_time(drawn: float, samples: float, rate: float, seconds: float) -> float:

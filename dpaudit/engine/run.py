@@ -9,21 +9,18 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from dpaudit._util.hypothesis_bridge import noticed_interrupts, passed, until
+from dpaudit._util.hypothesis_bridge import noticed_interrupts
 from dpaudit._util.validation import shorten
-from dpaudit._util.values import fingerprint
 from dpaudit.engine.conclude import Conclusion
 from dpaudit.engine.encoding.batch import Encoded, encode
 from dpaudit.engine.encoding.suspects import Suspect, as_suspects
 from dpaudit.engine.events import OutputsDrawn, PairChosen, RoundSettled, Started
 from dpaudit.engine.evidence.claim_points import points_of
-from dpaudit.engine.options import Options, slow_pairs
+from dpaudit.engine.options import Options
+from dpaudit.engine.pairs import Pairs
 from dpaudit.engine.request import INTERRUPTED, Request
 from dpaudit.engine.sampling.blocks import (
     BLOCKS,
-    CHANGED_INPUT,
     BatchDependentContainer,
     BatchRaised,
     BlockPair,
@@ -33,7 +30,6 @@ from dpaudit.engine.sampling.blocks import (
     TaskResult,
     TimedOut,
     check_containers,
-    merge,
 )
 from dpaudit.engine.sampling.executor import LostWorker, TaskRunner
 from dpaudit.engine.sampling.probe import Probe, probe
@@ -43,12 +39,10 @@ from dpaudit.engine.search.attempt import Attempt, Shown
 from dpaudit.engine.search.campaign import Campaign, Candidate, growth_of
 from dpaudit.engine.search.confirmation import Confirmation
 from dpaudit.engine.search.rounds import Budget, settle_rounds
-from dpaudit.engine.search.sweep import SWEEP, sweep
+from dpaudit.engine.single_releases import NotConfirmed, SingleReleases
 from dpaudit.engine.views.float_bits import build_bit_views
 from dpaudit.engine.views.learner import Builder, Settled, ViewBuilder
-from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism import as_mechanism
-from dpaudit.mechanism.code_constants import code_constants
 from dpaudit.neighbours import Pair
 from dpaudit.result.model import Channel, Result, StoppedBy
 
@@ -59,6 +53,12 @@ DEPENDENT_CALLS = (
 ONE_VALUE_PER_CALL = (
     "All outputs of one call are equal: one noise value is drawn for the whole batch. Draw one for each output, as in "
     "rng.laplace(scale=..., size=size)"
+)
+
+
+UNLIKE_SINGLE_RELEASES = (
+    "Outputs that came many to a call refuted the claim, but single releases did not: outputs of one call depend on each other, "
+    "or look different because of each other"
 )
 
 
@@ -76,30 +76,12 @@ class RunLimits:
     """The largest share of the samples that the first probe may take."""
     probe_share: float = 0.05
     """The largest share of the samples, and of the samples drawn so far, that goes into further probes."""
-    first_sweep: int = 5_000
-    """Many more pairs are looked at once so many samples showed nothing."""
-    first_sweep_share: float = 0.03
-    """They are looked at once this share of the samples that can be drawn showed nothing, too."""
-    first_proposals: int = 20_000
-    """The most promising pair is edited for the first time after so many samples."""
-    proposal_growth: float = 1.7
-    """Pairs are edited again when the number of samples has grown by this factor."""
-    proposals: int = 3
-    """The number of edited pairs that are added each time."""
     most_interrupts: int = 5
     """Attempts to conclude, each of which may be interrupted again."""
     last_round: float = 0.8
     """A round larger than this share of the remaining samples takes all of them."""
-    per_pair: int = 400
-    """The pool of pairs is smaller if the budget would give a pair fewer samples than this."""
     per_pair_in_time: int = 40
-    """The same where the time, at the rate of the first calls, leaves fewer samples than the budget."""
-    most_compared: int = 4_096
-    """The most single releases of each side that are tested for dependence after a confirmation."""
-    compared_at_once: int = 512
-    """Releases of each side that are drawn for that between two looks at the time."""
-    slow_single: float = 1e-3
-    """Seconds of a single release from which no more than those are drawn."""
+    """Pairs are left out if the time, at the rate of the first calls, would give each of them fewer samples than this."""
     most_confirming: int = 2**62
     """Samples of a confirmation on single releases; it has limits of its own."""
 
@@ -127,16 +109,15 @@ class Run:
         self.fastest = math.inf  # the least time of one output in any round, which waiting for others does not lengthen
         self.seconds_of_first_build = 0.0  # of a pair's views, the longest
         self.messages: list[str] = []
+        self.pairs = Pairs(request, self.messages)
+        self.sizes: tuple[int, ...] = ()  # blocks of the last round
         self.reproducible = False
-        self.swept = False
         self.probe_settled = False  # shared random state would have been detected
         self.one_value_per_call = False
         self.runner = TaskRunner(self.options.executor)
         self.trajectory: list[tuple[int, float]] = []
         self.earlier: Shown | None = None  # what the attempt in batches has shown, if a second one followed
-        self.confirmation: Confirmation | None = (
-            None  # of a violation found on outputs of larger calls; None if it failed
-        )
+        self.confirmation: Confirmation | None = None  # of what larger calls have shown; None if it failed
         self.confirmed = not self.sampler.batched  # the evidence rests on releases drawn one call each
         self.confirming = Budget(LIMITS_OF_RUN.most_confirming)
         self.hurried = False  # interrupted while concluding: leave out what is not yet computed
@@ -145,10 +126,9 @@ class Run:
         """Run the audit."""
         try:
             with noticed_interrupts():
-                pairs, complete = self._pool()
+                pairs, complete = self.pairs.pool()
         except KeyboardInterrupt:
             return self.request.nothing_drawn(self.log_threshold, self.messages)
-        self.prints = {id(pair): fingerprint(tuple(pair)) for pair in pairs}
         self._start(pairs, complete, raised_in_probe=1.0)
         try:
             return self._conclude(self._draw(pairs, complete))
@@ -201,27 +181,6 @@ class Run:
         timed_out = isinstance(cause, TimedOut) and self.sampler.batched and self.options.timeout_is_output
         return timed_out or isinstance(cause, BatchRaised)
 
-    def _pool(self) -> tuple[list[Pair], bool]:
-        wanted = max(1, min(self.options.pairs, self.options.samples // LIMITS_OF_RUN.per_pair))
-        deadline = self.options.pool_deadline(self.request.started)
-        pairs = self.neighbours.pool(wanted, seed=self.entropy % 2**32, deadline=deadline)
-        if not pairs:
-            raise InvalidArgument(f"neighbours={self.neighbours!r} yields no pair; widen its strategy.")
-        editable = False
-        if len(pairs) == wanted and not passed(deadline):
-            with until(deadline):
-                editable = bool(self.neighbours.edits(pairs[0], np.random.default_rng(0), 1))
-        if passed(deadline) and not self.neighbours.named:
-            self.messages.append(slow_pairs(len(pairs), wanted, self.options.seconds))
-            return pairs, True
-        corners = {fingerprint(tuple(pair)) for pair in self.neighbours.corners()}
-        tried = sum(fingerprint(tuple(pair)) in corners for pair in pairs)
-        if len(corners) > tried:
-            self.messages.append(
-                f"Of {len(corners)} corner pairs only {tried} were tried; raise pairs= or samples= for all."
-            )
-        return pairs, not editable
-
     def _start(self, pairs: Sequence[Pair], complete: bool, *, raised_in_probe: float) -> None:
         campaign = Campaign(
             self.request.claim,
@@ -234,7 +193,7 @@ class Run:
             growth=growth_of(self.sampler),
         )
         self.phase = Attempt(self.request.claim, campaign, self.log_threshold, raised_in_probe)
-        self.propose_at = LIMITS_OF_RUN.first_proposals
+        self.pairs.start_again()
 
     def _probe(self) -> None:
         """Look for shared random state on the first pairs, until the outputs of one vary enough to detect it.
@@ -298,12 +257,8 @@ class Run:
         self.runner.reproducible = found.reproducible and found.distinctive
         self.probe_settled = found.distinctive
         self.one_value_per_call = found.one_value_per_call
-        self._check_untouched(pair)
+        self.pairs.check_untouched(pair)
         return found
-
-    def _check_untouched(self, pair: Pair) -> None:
-        if fingerprint(tuple(pair)) != self.prints[id(pair)]:
-            raise MechanismError(CHANGED_INPUT)
 
     def _loop(self) -> StoppedBy:
         request = self.request
@@ -327,45 +282,20 @@ class Run:
                     return StoppedBy.VIOLATION
                 if settled.complete and self._out_of_time():
                     return StoppedBy.SECONDS
-                if settled.complete and not self.swept and self.budget.drawn >= self._sweep_at():
-                    self._sweep()
-                if settled.complete and self.budget.drawn >= self.propose_at:
-                    self._propose()
+                if settled.complete:
+                    self.budget.drawn += self.pairs.propose(
+                        self.phase.campaign, self.budget.drawn, self._samples_in_time, self._draw_for_sweep
+                    )
         return StoppedBy.SAMPLES
 
     def _confirm(self) -> None:
         """Repeat on single releases what outputs of larger calls have shown; raise NotConfirmed if that fails."""
-        confirmation = self.confirmation = Confirmation(self.phase.campaign.leader())
-        enough = self.log_threshold + confirmation.log_threshold_surplus
-        for settled in settle_rounds(confirmation, _SingleReleases(self, confirmation), self.confirming):
-            if settled.log_wealth >= enough:
-                self.confirmed = True
-                self._lengthen(confirmation)
-                return
-        raise NotConfirmed(
-            ONE_VALUE_PER_CALL
-            if self.one_value_per_call
-            else "Outputs that came many to a call refuted the claim, but single releases did not: outputs of one call depend on "
-            "each other, or look different because of each other"
-        )
-
-    def _lengthen(self, confirmation: Confirmation) -> None:
-        """Draw as many single releases as the violation was found on, for the test of dependence.
-
-        What was learned from larger calls may be a pool of noise that is used in turn, which fewer releases would not show.
-        """
-        source, candidate = _SingleReleases(self, confirmation), confirmation.candidate
-        wanted = min(confirmation.found_on, LIMITS_OF_RUN.most_compared)
-        while candidate.timeline.size < wanted and not candidate.timeline.full:
-            ended = source.draw(candidate, min(wanted - candidate.timeline.size, LIMITS_OF_RUN.compared_at_once))
-            candidate.rounds += 1
-            if ended.cause is not None:
-                return
-            drawn = merge(ended.blocks)
-            source.check(candidate, drawn)
-            self.confirming.drawn += 2 * drawn.size
-            if drawn.seconds[0] > LIMITS_OF_RUN.slow_single * drawn.size:
-                return
+        self.confirmation = Confirmation(self.phase.campaign.leader())
+        single = SingleReleases(self, self.confirmation, self.confirming)
+        if not single.confirm(self.log_threshold):
+            raise NotConfirmed(ONE_VALUE_PER_CALL if self.one_value_per_call else UNLIKE_SINGLE_RELEASES)
+        self.confirmed = True
+        single.lengthen()
 
     def next_size(self, candidate: Candidate, *, leading: bool, left: int) -> int:
         """Return the size of the next round; one that would leave little takes all that is left."""
@@ -439,7 +369,7 @@ class Run:
         self.trajectory.append((self.budget.drawn, log_wealth))
         self.request.emit(RoundSettled(samples=self.budget.drawn, log_wealth=log_wealth))
         if candidate.rounds == 1:
-            self._check_untouched(candidate.pair)
+            self.pairs.check_untouched(candidate.pair)
         if self.phase.read(log_wealth) and self.sampler.batched and not self.phase.replays.differed:
             self._check_replays(candidate)
 
@@ -469,49 +399,8 @@ class Run:
     def _out_of_time(self, needed: float = 0.0) -> bool:
         return self.deadline is not None and time.monotonic() + needed >= self.deadline
 
-    def _sweep_at(self) -> float:
-        """Return the number of samples after which many more pairs are looked at."""
-        total = self.budget.drawn + self._samples_in_time()
-        return max(LIMITS_OF_RUN.first_sweep, LIMITS_OF_RUN.first_sweep_share * total)
-
-    def _sweep(self) -> None:
-        """Look at many more pairs with a few outputs each, once, and propose those that look most different."""
-        self.swept = True
-        rows = SWEEP.rows(self.budget.drawn + int(self._samples_in_time()))
-        if (
-            not rows
-            or not self.phase.campaign.open_to_proposals
-            or self.phase.campaign.most_promising().log_wealth > 0.0
-        ):
-            return
-
-        def draw(data: object, size: int, number: int) -> Encoded:
-            outputs = self.sampler.draw(data, size, seed_child(self.entropy, SeedKey.SWEEP, number), self.deadline)
-            return encode(outputs)
-
-        constants = code_constants(self.request.mechanism)
-        with until(self.options.pool_deadline(time.monotonic())):
-            pairs = list(self.neighbours.sweep(rows, seed=self.entropy % 2**32, constants=constants))
-        with suppress(OutOfTime):
-            found, drawn = sweep(pairs, draw)
-            self.budget.drawn += drawn
-            self._propose_new(found)
-
-    def _propose(self) -> None:
-        """Edit the most promising pair; the shares of such proposals were set aside at the start."""
-        self.propose_at = math.ceil(LIMITS_OF_RUN.proposal_growth * self.budget.drawn)
-        if not self.phase.campaign.open_to_proposals:
-            return
-        rng = np.random.Generator(np.random.PCG64(seed_child(self.entropy, 5, len(self.phase.campaign.candidates))))
-        self._propose_new(
-            self.neighbours.edits(self.phase.campaign.most_promising().pair, rng, LIMITS_OF_RUN.proposals)
-        )
-
-    def _propose_new(self, pairs: Sequence[Pair]) -> None:
-        known = {fingerprint(tuple(candidate.pair)) for candidate in self.phase.campaign.candidates}
-        for pair in pairs:
-            if fingerprint(tuple(pair)) not in known:
-                self.prints[id(self.phase.campaign.propose(pair).pair)] = fingerprint(tuple(pair))
+    def _draw_for_sweep(self, data: object, size: int, number: int) -> Encoded:
+        return encode(self.sampler.draw(data, size, seed_child(self.entropy, SeedKey.SWEEP, number), self.deadline))
 
     def _cut_short(self, cause: BaseException) -> StoppedBy:
         match cause:
@@ -536,7 +425,7 @@ class Run:
     def _conclude(self, stopped_by: StoppedBy) -> Result:
         for candidate in self.phase.campaign.candidates:
             if candidate.rounds:
-                self._check_untouched(candidate.pair)
+                self.pairs.check_untouched(candidate.pair)
         return Conclusion(
             request=self.request,
             phase=self.phase,
@@ -555,34 +444,6 @@ class Run:
             seconds_of_first_build=self.seconds_of_first_build,
             hurried=self.hurried,
         ).result(stopped_by)
-
-
-class NotConfirmed(BatchRaised):
-    """Single releases did not confirm what outputs of larger calls have shown."""
-
-
-@dataclass(frozen=True, slots=True)
-class _SingleReleases:
-    """Rounds of a confirmation: one call a release, with seeds of their own."""
-
-    run: Run
-    confirmation: Confirmation
-
-    def next_size(self, candidate: Candidate, *, leading: bool, left: int) -> int:
-        del candidate, leading, left
-        return self.confirmation.next_size()
-
-    def draw(self, candidate: Candidate, size: int) -> TaskResult:
-        single = replace(self.run.sampler, one_by_one=True)
-        number, keep = SeedKey.SINGLE + candidate.number, 0 if candidate.timeline.full else size
-        return self.run.draw_round(candidate, size, single, number, fewest_kept=keep)
-
-    def check(self, candidate: Candidate, drawn: BlockPair) -> None:
-        candidate.timeline.add(self.run.sizes, drawn.size, drawn.learn)
-
-    def is_last(self, candidate: Candidate) -> bool:
-        del candidate
-        return False
 
 
 def builder_of(options: Options, suspects: Sequence[Suspect] = ()) -> Builder:

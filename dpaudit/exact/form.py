@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from dpaudit._util.validation import check_count, check_generator
 from dpaudit.errors import LawError
 
 Array: TypeAlias = NDArray[np.float64]
@@ -254,6 +255,29 @@ class Form:
         if self.continuous is None:
             return masses
         return np.where(masses > -np.inf, masses, _density_at(self.continuous, x))
+
+
+class FormLaw:
+    """Base of the laws of this package: subclasses define ``form`` and ``_draw``."""
+
+    __slots__ = ()
+
+    def form(self) -> Form:
+        """Return the normal form of the law."""
+        raise NotImplementedError
+
+    def _draw(self, size: int, rng: np.random.Generator) -> Any:
+        raise NotImplementedError
+
+    def log_prob(self, outputs: Any) -> Array:
+        """Return the log-mass (of atoms and grid points) or log-density of each output; minus infinity outside the support."""
+        return self.form().log_prob(outputs)
+
+    def sample(self, size: int, rng: np.random.Generator) -> Any:
+        """Return ``size`` independent draws."""
+        check_count(minimum=0, size=size)
+        check_generator(rng=rng)
+        return self._draw(size, rng)
 
 
 def _reals(outputs: Any) -> Array:

@@ -38,7 +38,7 @@ ROUNDING_FLOOR = 1e-14
 
 _SMALLEST_DELTA = 1e-12  # a profile is compared down to here
 _GRID = 33
-_ORDERS = (1.01, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+ORDERS = (1.01, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -158,51 +158,17 @@ def verify(
     ('VIOLATION', 2.0, Pair(data=[], neighbour=[False]))
     """
     from dpaudit._util.hypothesis_bridge import maximise
-    from dpaudit.neighbours import as_neighbours, check_relation
 
     if isinstance(mechanism, type) or not isinstance(mechanism, HasLaw):
         raise InvalidArgument(
             f"mechanism={shorten(mechanism)} has no method law(data) that returns its exact output law. Pass an "
             "instance that has one, or audit the running code with dpaudit.audit."
         )
-    check_count(examples=examples)
-    check_count(minimum=0, seed=seed)
-    check_open_unit(tolerance=tolerance)
-    known_neighbours = as_neighbours(neighbours)
-    check_relation(claim, known_neighbours)
+    pairs = neighbours_to_search(claim, neighbours, examples=examples, seed=seed, tolerance=tolerance)
     measure = _measure(claim, tolerance)
-    largest_epsilon = 0.0
-    known: dict[tuple[Law, Law], tuple[float, float]] = {}
-
-    def compare(pair: Pair) -> tuple[float, float]:
-        P, Q = _laws(mechanism, pair)
-        try:
-            if (P, Q) in known:  # many data sets share one law
-                return known[P, Q]
-            keep = True
-        except TypeError:  # laws need not be hashable
-            keep = False
-        pure = _checked(lambda: divergence.epsilon(P, Q), "epsilon", pair)
-        same = measure.value is divergence.epsilon
-        found = pure, pure if same else _checked(lambda: measure.value(P, Q), measure.quantity, pair)
-        if keep:
-            known[P, Q] = known[Q, P] = found
-        return found
-
-    def score(pair: Pair) -> float:
-        nonlocal largest_epsilon
-        pure, value = compare(pair)
-        largest_epsilon = max(largest_epsilon, pure)
-        return per_distance(value, pair)
-
-    def per_distance(value: float, pair: Pair) -> float:
-        distance = distance_between(claim, pair.data, pair.neighbour)
-        return value / distance if distance > 0.0 else (math.inf if value > 0.0 else 0.0)
-
-    search = maximise(
-        known_neighbours, score, exceeds=lambda value: value > measure.limit, examples=examples, seed=seed
-    )
-    again = score(search.worst)
+    comparison = _Comparison(mechanism, claim, measure)
+    search = maximise(pairs, comparison.on, exceeds=lambda value: value > measure.limit, examples=examples, seed=seed)
+    again = comparison.on(search.worst)
     if again != search.largest:
         raise MechanismError(
             f"{shorten(mechanism)}.law is not deterministic: the {measure.quantity} was {search.largest!r} and then "
@@ -212,30 +178,83 @@ def verify(
         # A profile was compared as a whole; report it where it is exceeded most.
         level = _worst_level(claim, tolerance, *_laws(mechanism, search.witness or search.worst))
         measure = _delta_measure(level, claim.delta(level), tolerance)
-
-    def value_on(pair: Pair) -> float:
-        return per_distance(measure.value(*_laws(mechanism, pair)), pair)
-
-    at_epsilon = measure.at_epsilon
+    reported = _Comparison(mechanism, claim, measure)
     return Verification(
         mechanism=shorten(mechanism),
         claim=claim,
         verdict=Verdict.NO_VIOLATION_FOUND if search.witness is None else Verdict.VIOLATION,
         quantity=measure.quantity,
-        largest=value_on(search.worst),
+        largest=reported.on(search.worst),
         allowed=measure.allowed,
-        epsilon=largest_epsilon,
-        delta=_delta_if_known(*_laws(mechanism, search.worst), at_epsilon),
-        at_epsilon=at_epsilon,
+        epsilon=comparison.largest_epsilon,
+        delta=_delta_if_known(*_laws(mechanism, search.worst), measure.at_epsilon),
+        at_epsilon=measure.at_epsilon,
         worst=search.worst,
         witness=search.witness,
-        witness_value=None if search.witness is None else value_on(search.witness),
+        witness_value=None if search.witness is None else reported.on(search.witness),
         reproduce=measure.call.format("mechanism.law(data), mechanism.law(neighbour)"),
         pairs=search.pairs,
         examples=examples,
         seed=seed,
         tolerance=tolerance,
     )
+
+
+def neighbours_to_search(
+    claim: Claim,
+    neighbours: Neighbours | Sequence[tuple[Any, Any]],
+    *,
+    examples: int,
+    seed: int,
+    tolerance: float,
+) -> Neighbours:
+    """Check the arguments of a verification, and return its neighbours.
+
+    Parameters
+    ----------
+    claim, neighbours, examples, seed, tolerance
+        As for :func:`verify`.
+    """
+    from dpaudit.neighbours import as_neighbours, check_relation
+
+    check_count(examples=examples)
+    check_count(minimum=0, seed=seed)
+    check_open_unit(tolerance=tolerance)
+    found = as_neighbours(neighbours)
+    check_relation(claim, found)
+    return found
+
+
+class _Comparison:
+    """Compares the laws on pairs of data sets, each pair of laws once, and keeps the largest epsilon of all."""
+
+    def __init__(self, mechanism: HasLaw, claim: Claim, measure: _Measure) -> None:
+        self.mechanism, self.claim, self.measure = mechanism, claim, measure
+        self.largest_epsilon = 0.0
+        self._known: dict[tuple[Law, Law], tuple[float, float]] = {}
+
+    def on(self, pair: Pair) -> float:
+        """Return the quantity that the claim bounds, divided by the pair's distance for metric privacy."""
+        P, Q = _laws(self.mechanism, pair)
+        try:
+            found = self._known.get((P, Q))  # many data sets share one law
+            hashable = True
+        except TypeError:
+            found, hashable = None, False
+        if found is None:
+            found = self._compare(P, Q, pair)
+        if hashable:
+            self._known[P, Q] = self._known[Q, P] = found
+        epsilon, value = found
+        self.largest_epsilon = max(self.largest_epsilon, epsilon)
+        distance = distance_between(self.claim, pair.data, pair.neighbour)
+        return value / distance if distance > 0.0 else (math.inf if value > 0.0 else 0.0)
+
+    def _compare(self, P: Law, Q: Law, pair: Pair) -> tuple[float, float]:
+        epsilon = _checked(lambda: divergence.epsilon(P, Q), "epsilon", pair)
+        if self.measure.value is divergence.epsilon:
+            return epsilon, epsilon
+        return epsilon, _checked(lambda: self.measure.value(P, Q), self.measure.quantity, pair)
 
 
 def _measure(claim: Claim, tolerance: float) -> _Measure:
@@ -276,10 +295,10 @@ def _measure(claim: Claim, tolerance: float) -> _Measure:
                 "largest Renyi divergence over its order",
                 allowed,
                 allowed * slack,
-                lambda P, Q: max(_renyi(P, Q, order) / order for order in _ORDERS),
-                f"dpaudit.exact.renyi({{}}, order) / order for order in {_ORDERS}",
+                lambda P, Q: max(_renyi(P, Q, order) / order for order in ORDERS),
+                f"dpaudit.exact.renyi({{}}, order) / order for order in {ORDERS}",
             )
-    grid = _profile_grid(claim)
+    grid = profile_grid(claim)
     bound = np.asarray(claim.delta(grid)) * slack + ROUNDING_FLOOR
     return _Measure(
         "delta above the claimed profile",
@@ -302,7 +321,7 @@ def _delta_measure(level: float, allowed: float, tolerance: float) -> _Measure:
 
 
 def _worst_level(claim: Claim, tolerance: float, P: Law, Q: Law) -> float:
-    grid = _profile_grid(claim)
+    grid = profile_grid(claim)
     bound = np.asarray(claim.delta(grid)) * (1.0 + tolerance) + ROUNDING_FLOOR
     return float(grid[int(np.argmax(divergence.profile(P, Q, grid) - bound))])
 
@@ -319,7 +338,7 @@ def _renyi(P: Law, Q: Law, order: float) -> float:
     return max(divergence.renyi(P, Q, order), divergence.renyi(Q, P, order))
 
 
-def _profile_grid(claim: Claim) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def profile_grid(claim: Claim) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     """Epsilons at which a curve is defined, or from 0 to where the claim allows next to nothing, denser near 0."""
     if isinstance(claim, ProfileDP | TradeOffDP):
         return claim.levels

@@ -122,7 +122,7 @@ class Child:
 
     @property
     def unread(self) -> bytes:
-        """What it has written so far beyond the last line that was read."""
+        """Bytes that it has written since the last line that was read."""
         with contextlib.suppress(OSError):
             self._receive(self._out)
         return bytes(self._read)

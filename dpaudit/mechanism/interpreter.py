@@ -23,7 +23,7 @@ from collections.abc import Callable
 from typing import Any
 
 KIND = "~"
-DEEPEST = 100  # containers inside each other; deeper ones have no end, more likely than not
+MOST_NESTED = 100  # containers inside each other; deeper ones have no end, more likely than not
 
 
 class Fatal(Exception):
@@ -45,7 +45,7 @@ def pack(value: Any, depth: int = 0) -> Any:
     >>> pack([1, (2, None)])
     [1, {'~': 'tuple', 'value': [2, None]}]
     """
-    if depth > DEEPEST:
+    if depth > MOST_NESTED:
         raise Fatal("Containers that are nested so deeply cannot be sent from one interpreter to another.")
     if value is None or type(value) in (bool, int, str):
         return value

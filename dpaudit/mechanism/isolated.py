@@ -18,7 +18,7 @@ from dpaudit.mechanism import interpreter
 from dpaudit.mechanism.outputs import Outputs, Raised, ReleaseFailed, checked_outputs
 from dpaudit.mechanism.programs import SEEDS, Stream, checked_environment, checked_words
 
-CALLS = ("data", "data-rng", "batched", "fresh")
+CALL_FORMS = ("data", "data-rng", "batched", "fresh")
 
 
 def isolated(
@@ -61,7 +61,7 @@ def isolated(
     [3, 3]
     """
     if calls is not None:
-        check_choice(CALLS, calls=calls)
+        check_choice(CALL_FORMS, calls=calls)
     if not isinstance(function, str) or not all(function.rpartition(":")[::2]):
         raise InvalidArgument(f"function={function!r} must look like 'package.module:function' or 'file.py:function'.")
     if isinstance(path, str | os.PathLike):

@@ -20,7 +20,7 @@ from dpaudit.neighbours._core import Neighbours, Pair
 
 Vector = NDArray[Any]
 
-COARSE = 7
+COARSE_LEVELS = 7
 """Number of levels inside the range whose corner pairs come before those at the ends of the range."""
 
 
@@ -112,7 +112,7 @@ class _AnswerSpace:
         outer: list[Vector | float] = [ends, self.low + self.high - ends, float(self.high)]
         levels: list[Vector | float] = [*_levels(self.low, self.high, self.sensitivity, integral=self.integral)]
         worst = _worst(self.length, monotone=self.monotone, entries=self.entries)
-        yield from (self._pair(level, worst) for level in (*levels[:COARSE], *outer, *levels[COARSE:]))
+        yield from (self._pair(level, worst) for level in (*levels[:COARSE_LEVELS], *outer, *levels[COARSE_LEVELS:]))
         for level in (*levels[:1], *outer):
             yield from (self._pair(level, direction) for direction in last)
 
@@ -186,7 +186,7 @@ class _AnswerSpace:
     def _shift(self, level: Vector, rng: np.random.Generator) -> Any:
         """Draw a common shift of all answers: to an end of the range, or a step of random size, to approach a threshold."""
         ends = self.low - level.min(), self.high - level.max()
-        spacing = 2.0 * (self.high - self.low) / (COARSE + 1) / self.sensitivity
+        spacing = 2.0 * (self.high - self.low) / (COARSE_LEVELS + 1) / self.sensitivity
         step = 0.5 * self.sensitivity * max(2.0, spacing) ** rng.random()
         shift = np.clip(rng.choice((*ends, -step, step, -step, step)), *ends)
         return np.copysign(np.ceil(abs(shift)), shift) if self.integral else shift

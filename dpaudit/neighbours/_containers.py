@@ -14,7 +14,7 @@ from dpaudit._util.validation import shorten
 from dpaudit.errors import InvalidArgument, MissingDependency
 from dpaudit.neighbours._corner_rows import corner_rows
 
-Container: TypeAlias = Callable[[list[Any]], Any]
+MakeContainer: TypeAlias = Callable[[list[Any]], Any]
 """Turns a list of rows into a data set: ``list``, ``tuple``, ``frame(...)``, ``array(...)``, a function."""
 
 
@@ -103,7 +103,7 @@ def frame(columns: Sequence[str], dtypes: Sequence[Any] | Mapping[str, Any]) -> 
     return Frame(tuple(columns), tuple(dtypes))
 
 
-def resolve(container: Any, rows: SearchStrategy[Any]) -> Container:
+def resolve(container: Any, rows: SearchStrategy[Any]) -> MakeContainer:
     """Return the container as a function; for ``np.ndarray`` its dtype and row shape are those of the corner rows."""
     if container is np.ndarray:
         known = corner_rows(rows).all
@@ -120,5 +120,5 @@ def resolve(container: Any, rows: SearchStrategy[Any]) -> Container:
             f"container={container!r} must be list, numpy.ndarray, neighbours.frame(columns, dtypes), or a function "
             "that turns a list of rows into a data set."
         )
-    make: Container = container
+    make: MakeContainer = container
     return make

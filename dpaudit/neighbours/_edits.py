@@ -10,20 +10,20 @@ import numpy as np
 from hypothesis.strategies import SearchStrategy
 
 from dpaudit._util.values import fingerprint, rows_of
-from dpaudit.neighbours._containers import Array, Container, Frame
+from dpaudit.neighbours._containers import Array, Frame, MakeContainer
 from dpaudit.neighbours._core import Pair
 from dpaudit.neighbours._corner_rows import corner_rows, ordinary_rows
 
 Edit: TypeAlias = Callable[[Pair, np.random.Generator], Pair | None]
 
 
-def readable(build: Container) -> bool:
+def readable(build: MakeContainer) -> bool:
     """Return True if rows can be read back from the data sets that this container makes."""
     return build in (list, tuple) or isinstance(build, Array | Frame)
 
 
 def row_edits(
-    build: Container, rows: SearchStrategy[Any], *, fewest: int, most: int, kept: tuple[Any, ...] = ()
+    build: MakeContainer, rows: SearchStrategy[Any], *, fewest: int, most: int, kept: tuple[Any, ...] = ()
 ) -> Edit | None:
     """Return a function that makes one random change to a pair, or None if its rows cannot be read back.
 

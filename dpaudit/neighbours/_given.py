@@ -80,9 +80,19 @@ def pairs(strategy: SearchStrategy[Any], *, relation: Relation | None = None) ->
 class Secret:
     """A secret of a Pufferfish pair, with the distribution of the data given the secret.
 
-    ``draw(rng)`` returns one data set drawn from this distribution; ``draw_many(size, rng)``, if given, returns ``size`` of
-    them at once, in a list or as the rows of an array. The data are drawn again for every release.
+    The data are drawn again for every release.
 
+    Parameters
+    ----------
+    name : str
+        The secret, in words.
+    draw : callable
+        ``draw(rng)`` returns one data set drawn from this distribution.
+    draw_many : callable, optional
+        ``draw_many(size, rng)`` returns ``size`` of them at once, in a list or as the rows of an array.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> ill = Secret("Alice is ill", lambda rng: [1, int(rng.random() < 0.3)])
     >>> len(ill.sample(3, np.random.default_rng(0)))

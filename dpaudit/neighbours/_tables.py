@@ -20,7 +20,7 @@ from dpaudit._util.validation import check_choice, check_count, shorten
 from dpaudit._util.values import fingerprint, rows_of
 from dpaudit.claims import Relation
 from dpaudit.errors import InvalidArgument
-from dpaudit.neighbours._containers import Array, Container, Frame, resolve
+from dpaudit.neighbours._containers import Array, Frame, MakeContainer, resolve
 from dpaudit.neighbours._core import Neighbours, Pair
 from dpaudit.neighbours._corner_rows import CornerRows, corner_rows
 from dpaudit.neighbours._edits import readable, row_edits
@@ -357,13 +357,13 @@ def _halves(known: CornerRows, size: int) -> list[Any]:
     return [known.low] * (size // 2) + [known.high] * (size - size // 2)
 
 
-def _replaced(build: Container, shared: list[Any], position: int, old: Any, new: Any) -> Pair:
+def _replaced(build: MakeContainer, shared: list[Any], position: int, old: Any, new: Any) -> Pair:
     # Copies, so that code that changes one data set in place does not change the other.
     data, neighbour = (copy.deepcopy([*shared[:position], row, *shared[position:]]) for row in (old, new))
     return Pair(build(data), build(neighbour))
 
 
-def _added(build: Container, shared: list[Any], position: int, row: Any) -> Pair:
+def _added(build: MakeContainer, shared: list[Any], position: int, row: Any) -> Pair:
     more = copy.deepcopy([*shared[:position], row, *shared[position:]])
     return Pair(build(copy.deepcopy(shared)), build(more))
 
@@ -385,7 +385,7 @@ def _that_differ(pairs: Iterator[Pair]) -> Iterator[Pair]:
     return (pair for pair in pairs if fingerprint(pair.data) != fingerprint(pair.neighbour))
 
 
-def _adjacency(build: Container, rule: Callable[[list[Any], list[Any]], bool]) -> Callable[[Any, Any], bool] | None:
+def _adjacency(build: MakeContainer, rule: Callable[[list[Any], list[Any]], bool]) -> Callable[[Any, Any], bool] | None:
     """Return the rule as a function of data sets, or None if rows cannot be read back from the container."""
     if readable(build):
         return lambda data, neighbour: rule(rows_of(data), rows_of(neighbour))

@@ -18,6 +18,7 @@ import pytest
 
 from dpaudit import __version__
 from dpaudit.errors import DPAuditError, Inconclusive, PrivacyViolation
+from dpaudit.report import FORMATS
 
 if TYPE_CHECKING:
     from dpaudit.pytest_plugin.session import Session
@@ -26,7 +27,7 @@ MARKER = (
     "dpaudit(**options): options of the audits in this test, such as samples=20_000, seed=1 or allow_inconclusive=True; "
     "audits that were collected from audit files have this marker too"
 )
-REPORTS = {".json": "json", ".html": "html", ".xml": "junit", ".sarif": "sarif", ".md": "markdown"}
+REPORTS = {".json": "json", **{suffix: kind for kind, (_, suffix) in reversed(FORMATS.items())}}
 PACKAGE = str(Path(__file__).resolve().parents[1])
 HOOKS = pytest.StashKey["Hooks"]()
 
@@ -80,7 +81,7 @@ def dpaudit_audit(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
 
 class Hooks:
-    """What the plugin does while a session runs."""
+    """The hooks of the plugin that run during a session."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -214,7 +215,7 @@ class Hooks:
 
 
 def _has_table(folder: Path) -> bool:
-    """Whether the nearest pyproject.toml has a table [tool.dpaudit]; damage is reported by whoever reads it in earnest."""
+    """Return True if the nearest pyproject.toml has a table [tool.dpaudit]. A damaged file is reported when it is read."""
     for parent in (folder, *folder.parents):
         path = parent / "pyproject.toml"
         if path.is_file():

@@ -32,14 +32,14 @@ from dpaudit.utility.result import AccuracyResult
 ENTRIES = pytest.StashKey[list[Entry]]()
 COUNT = pytest.StashKey[int]()  # audits of the test so far
 ACCEPTED = pytest.StashKey[list[Result]]()  # violations that pytest.raises expected
-LEFT = pytest.StashKey[bool]()  # the test has ended
+TEST_ENDED = pytest.StashKey[bool]()  # the test has ended
 REGRESSIONS = pytest.StashKey[list[str]]()
 SWALLOWED = (
     "A violation was found, but its exception did not reach pytest: it was raised in a thread, or caught. If it is expected, say "
     "so with pytest.raises(dpaudit.PrivacyViolation), or with expect= of the fixture dpaudit_audit."
 )
 EXACT = 1.0 + 1e-9  # shares of alpha add up to alpha, but for rounding
-WHOLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)  # every test that was collected has run
+WHOLE_SESSION = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)  # every test that was collected has run
 URGENCY = {Verdict.VIOLATION: 0, Verdict.INCONCLUSIVE: 1, Verdict.NO_VIOLATION_FOUND: 2}
 
 
@@ -73,7 +73,7 @@ class Session:
         return self.settings.alpha_each * (1.0 if self.stored is None else baseline.VERDICT_SHARE)
 
     def headline(self) -> str:
-        """What the header says."""
+        """The line of pytest's header."""
         settings = self.settings
         parts = [f"alpha {settings.alpha:g} for the run, {self.alpha_each:.3g} an audit"]
         if settings.profile:
@@ -85,7 +85,7 @@ class Session:
     # Collection
 
     def widen_collection(self) -> None:
-        """Where pytest was told no path, it looks at the audit files too."""
+        """Collect the audit files too if pytest was given no path."""
         if self.config.args_source is pytest.Config.ArgsSource.ARGS:
             return
         here = self.config.invocation_params.dir
@@ -159,7 +159,7 @@ class Session:
         return found
 
     def allows_inconclusive(self, item: pytest.Item) -> bool:
-        """Whether too little power is no failure here."""
+        """Return True if an undecided audit is no failure here."""
         marker = item.get_closest_marker("dpaudit")
         if marker is not None and "allow_inconclusive" in marker.kwargs:
             return bool(marker.kwargs["allow_inconclusive"])
@@ -178,7 +178,7 @@ class Session:
             entry = Entry(result=result, expect=expect, path=path, line=_line(item))
         else:
             entry = entry_of(collected, result, self.settings.root)
-        if item.stash.get(LEFT, False):
+        if item.stash.get(TEST_ENDED, False):
             self.late.append(entry)
             return
         item.stash.setdefault(ENTRIES, []).append(entry)
@@ -211,7 +211,7 @@ class Session:
         return [str(regression) for regression in found]
 
     def auditor(self, item: pytest.Item) -> Callable[..., Result]:
-        """What the fixture ``dpaudit_audit`` is."""
+        """The value of the fixture ``dpaudit_audit``."""
 
         def run(
             mechanism: Any,
@@ -265,7 +265,7 @@ class Session:
 
     def leave(self, item: pytest.Item) -> None:
         """Note that a test has ended; its threads may go on."""
-        item.stash[LEFT] = True
+        item.stash[TEST_ENDED] = True
 
     def gather_late(self, plain: Iterable[Mapping[str, Any]]) -> None:
         """Take over what threads of another process found."""
@@ -311,11 +311,11 @@ class Session:
 
     def finish(self, session: pytest.Session) -> None:
         """Add up, look for audits that vanished, write the reports."""
-        whole = session.exitstatus in WHOLE
+        whole = session.exitstatus in WHOLE_SESSION
         failures = [f"{SWALLOWED} {line(entry)}" for entry in self.late if not entry.met]
         self.entries += self.late
         self.spent += sum(entry.result.alpha for entry in self.late)
-        if session.exitstatus not in (*WHOLE, pytest.ExitCode.INTERRUPTED, pytest.ExitCode.NO_TESTS_COLLECTED):
+        if session.exitstatus not in (*WHOLE_SESSION, pytest.ExitCode.INTERRUPTED, pytest.ExitCode.NO_TESTS_COLLECTED):
             self.failures.append(Failure(name="pytest", reason=f"The run ended with exit status {session.exitstatus}."))
         document = self.document(interrupted=session.exitstatus == pytest.ExitCode.INTERRUPTED)
         if self.spent > self.settings.alpha * EXACT:
@@ -365,7 +365,7 @@ class Session:
             self.notes.append(f"Note: {error}")
 
     def _is_whole_suite(self) -> bool:
-        """Whether every audit should have run: nothing was picked out by hand."""
+        """True if every audit should have run: nothing was picked out by hand."""
         option = self.config.option
         picked = any(getattr(option, name, None) for name in ("keyword", "markexpr", "deselect", "lf", "stepwise"))
         return self.config.args_source is not pytest.Config.ArgsSource.ARGS and not picked
@@ -438,7 +438,7 @@ class AuditItem(pytest.Item):
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Path, int, str]:
-        """Where the audit is defined."""
+        """Return the file and line at which the audit is defined."""
         return self.path, self.collected.line - 1, f"audit {self.name}"
 
 

@@ -10,8 +10,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from dpaudit.report.document import Document
 
-# HTML comes last: it is the only one that needs libraries, and where they are missing the others are written all the same.
-KINDS = ("junit", "sarif", "markdown", "html")
+FORMATS = {
+    "junit": ("JUnit XML", ".xml"),
+    "sarif": ("SARIF 2.1.0", ".sarif"),
+    "markdown": ("Markdown", ".md"),
+    "html": ("one HTML file", ".html"),
+}
+"""The reports, each written by the function ``render`` of the module of its name: a description, and the suffix of its files.
+
+HTML comes last: it is the only one that needs libraries, and where they are missing the others are written all the same.
+"""
 
 
 def check_reports(paths: Mapping[str, Path | None]) -> None:
@@ -41,11 +49,18 @@ def write_reports(
 ) -> Iterator[Path]:
     """Write each report that a path is given for, whole or not at all, and yield the paths.
 
-    The HTML report also shows what became of audits since ``earlier`` runs.
+    Parameters
+    ----------
+    document : Document
+        The run.
+    paths : mapping
+        A path, or None, for each of ``FORMATS``.
+    earlier : sequence of Document
+        Earlier runs, from which the HTML report draws trends.
     """
     from dpaudit._util.files import write_whole
 
-    for kind in KINDS:
+    for kind in FORMATS:
         path = paths.get(kind)
         if path is not None:
             module = importlib.import_module(f"dpaudit.report.{kind}")

@@ -34,7 +34,7 @@ class Entry:
 
     @property
     def met(self) -> bool:
-        """Whether the result is what was expected, or, with no expectation, no violation."""
+        """True if the result is the expected one, or, without an expectation, no violation."""
         if self.expect is not None:
             return self.result.verdict is self.expect
         return self.result.verdict is not Verdict.VIOLATION
@@ -78,7 +78,7 @@ class AccuracyEntry:
 
     @property
     def met(self) -> bool:
-        """Whether the result is what was expected, or, with no expectation, no violation."""
+        """True if the result is the expected one, or, without an expectation, no violation."""
         return self.result.verdict is self.expect if self.expect else self.result.verdict is not Verdict.VIOLATION
 
     def to_dict(self) -> dict[str, Any]:
@@ -170,7 +170,7 @@ class Document:
 
     @property
     def complete(self) -> bool:
-        """Whether every audit of the run has a result."""
+        """True if every audit of the run has a result."""
         return not (self.interrupted or self.failures)
 
     @property

@@ -119,7 +119,7 @@ def rule_of(entry: Entry) -> str:
 
 
 def fingerprint(entry: Entry) -> str:
-    """What stays the same as long as the problem is the same."""
+    """Return an identifier that stays the same as long as the problem is the same."""
     parts = [rule_of(entry), entry.path.replace("\\", "/"), entry.result.name, entry.result.channel.value]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
 

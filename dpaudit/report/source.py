@@ -1,4 +1,4 @@
-"""Where a mechanism is written, so that a report can point at the line."""
+"""Source file and line of a mechanism, so that a report can point at the line."""
 
 from __future__ import annotations
 

@@ -15,12 +15,12 @@ from dpaudit.report.escape import clean_accuracy, clean_entry, clean_failure
 from dpaudit.result.text import headline, render
 from dpaudit.utility.result import headline as accuracy_headline
 
-COLOURS = {Verdict.VIOLATION: "31", Verdict.NO_VIOLATION_FOUND: "32", Verdict.INCONCLUSIVE: "33"}
+VERDICT_COLOURS = {Verdict.VIOLATION: "31", Verdict.NO_VIOLATION_FOUND: "32", Verdict.INCONCLUSIVE: "33"}
 
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """Whether to use colours."""
+    """The way of printing: with or without colours."""
 
     colour: bool = False
 
@@ -34,8 +34,8 @@ class Style:
         return cls(stream.isatty() and os.environ.get("TERM") != "dumb")
 
     def of(self, verdict: Verdict) -> dict[str, str]:
-        """How a console shows the verdict."""
-        return {"highlight": str(verdict), "colour": COLOURS[verdict]} if self.colour else {}
+        """Return the keywords with which a console shows the verdict."""
+        return {"highlight": str(verdict), "colour": VERDICT_COLOURS[verdict]} if self.colour else {}
 
 
 def show_line(console: Console, entry: Entry | AccuracyEntry, style: Style, *, after: str = "") -> None:
@@ -104,7 +104,7 @@ def _with_expectation(text: str, entry: Entry | AccuracyEntry) -> str:
 
 
 def totals(document: Document) -> str:
-    """What a run adds up to."""
+    """Return the counts of a run, in a line."""
     both = document.all_entries
     counts = Counter(entry.result.verdict for entry in both)
     parts = [f"{counts[verdict]} {verdict}" for verdict in Verdict if counts[verdict]]

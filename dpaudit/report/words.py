@@ -33,7 +33,7 @@ RELATIONS = {
 
 
 def claim_in_words(claim: Claim) -> str:
-    """What the claim promises.
+    """Return the promise of a claim, in words.
 
     >>> claim_in_words(PureDP(1.0))
     'No set of outputs is more than exp(1) = 2.718 times as likely on one data set as on a neighbouring one.'
@@ -98,7 +98,7 @@ def _factor(epsilon: float) -> str:
 
 
 def verdict_in_words(result: Result) -> str:
-    """What the verdict means, in one or two sentences."""
+    """Return the meaning of the verdict, in one or two sentences."""
     match result.verdict:
         case Verdict.VIOLATION:
             return f"The claim is false, or an event of probability {result.alpha:g} has happened."
@@ -111,14 +111,14 @@ def verdict_in_words(result: Result) -> str:
 
 
 def outcome(entry: Entry) -> str:
-    """What was expected and whether it came, or nothing where nothing was expected."""
+    """Return the expectation and its outcome, or nothing if there was no expectation."""
     if entry.expect is None:
         return ""
     return "as expected" if entry.met else f"unexpected: {entry.expect} was expected"
 
 
 def needs_attention(entry: Entry) -> bool:
-    """Whether somebody has to act: a violation, an unmet expectation, or no decision."""
+    """Return True if action is needed: a violation, an unmet expectation, or no decision."""
     return not entry.met or (entry.expect is None and entry.result.verdict is Verdict.INCONCLUSIVE)
 
 

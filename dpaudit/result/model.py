@@ -11,9 +11,8 @@ from functools import cache
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
-from dpaudit import claims
 from dpaudit._util.deprecation import renamed_fields
-from dpaudit.claims import Claim, Relation, Verdict
+from dpaudit.claims import CLAIM_KINDS, Claim, Relation, Verdict
 from dpaudit.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -22,9 +21,6 @@ if TYPE_CHECKING:
 RESULT_FORMAT = 2
 # Format 1 is read too: it has other names for these entries of a result and of its witness.
 ADDED = {"samples_confirming": 0, "coverage": 1.0}  # entries that results of format 1 lack
-CLAIM_KINDS = (
-    "PureDP", "ApproxDP", "GaussianDP", "ZeroConcentratedDP", "RenyiDP", "ProfileDP", "TradeOffDP", "MetricDP", "BoundedRange",
-)  # fmt: skip
 ADDED_LATER = {"searched": (), "samples_needed": None, "accumulated": ()}  # entries that results of format 2 may lack
 OLD_RESULT_NAMES = {"log_threshold": "threshold"}
 OLD_WITNESS_NAMES = {"observed_log_ratio": "epsilon"}
@@ -39,7 +35,7 @@ class Channel(enum.Enum):
 
 
 class StoppedBy(enum.Enum):
-    """Why an audit ended."""
+    """The reason why an audit ended."""
 
     VIOLATION = "violation"
     SAMPLES = "samples"
@@ -151,7 +147,7 @@ class Result:
         return f"<Result {one_line}>"
 
     def __bool__(self) -> bool:
-        # `assert dpaudit.audit(...)` would otherwise pass whatever was found.
+        # `assert dpaudit.audit(...)` would otherwise pass on a violation too.
         raise TypeError(
             "The truth value of a Result is ambiguous. Compare result.verdict with a dpaudit.Verdict, or use "
             "dpaudit.assert_private(...) in a test."
@@ -242,11 +238,10 @@ def claim_to_dict(claim: Claim) -> dict[str, Any]:
 
 def claim_from_dict(plain: Mapping[str, Any]) -> Claim:
     """Read back what :func:`claim_to_dict` wrote; only the claims of this package can be named."""
-    kinds: dict[str, Any] = {name: getattr(claims, name) for name in CLAIM_KINDS}
-    if plain["kind"] not in kinds:
-        raise InvalidArgument(f"kind={plain['kind']!r} must be one of {', '.join(kinds)}.")
+    if plain["kind"] not in CLAIM_KINDS:
+        raise InvalidArgument(f"kind={plain['kind']!r} must be one of {', '.join(CLAIM_KINDS)}.")
     relation = None if plain["relation"] is None else Relation(plain["relation"])
-    made: Claim = kinds[plain["kind"]](**plain["parameters"], relation=relation)
+    made: Claim = CLAIM_KINDS[plain["kind"]](**plain["parameters"], relation=relation)
     return made
 
 

@@ -54,16 +54,16 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = NDArray[np.float64]
 
-MOST_POINTS = 400  # of a trajectory
-MOST_CATEGORIES = 12
+MOST_DRAWN = 400  # of a trajectory
+MOST_BARS = 12
 SMALLEST_SHARE = 0.01  # a rarer category joins the others, unless it is one of the first few of the event
-FEWEST = 3
+FEWEST_BARS = 3
 PROFILE_POINTS = 121
 LONGEST_LABEL = 26
 SMALLEST_DELTA = 1e-12
 LARGEST_SHOWN = 1e18  # beyond it an axis loses its precision
 LARGEST_EDGE = 1e150
-LARGEST_EPSILON = 500.0  # exp() of it is still a number
+LARGEST_DRAWN = 500.0  # exp() of it is still a number
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Drawing:
-    """What a picture shows, and the function that draws it on axes."""
+    """A picture: its description, and the function that draws it on axes."""
 
     title: str
     caption: str
@@ -105,7 +105,7 @@ def picture(result: Result, kind: str, *, prefix: str = "") -> Picture | None:
         return None if drawing is None else drawing.picture(prefix)
     except MissingDependency:
         raise
-    except Exception:  # whatever numpy and matplotlib raise on numbers that nobody measured
+    except Exception:  # numpy and matplotlib may raise anything on numbers that no audit gives
         return None
 
 
@@ -284,9 +284,9 @@ def _histogram(axes: Axes, summary: Summary) -> None:
 
 def _categories(axes: Axes, summary: Summary) -> None:
     first, second = summary.shares()
-    largest = np.argsort(-np.maximum(first, second), kind="stable")[:MOST_CATEGORIES].tolist()
-    seen = [index for index in largest if max(first[index], second[index]) >= SMALLEST_SHARE] or largest[:FEWEST]
-    kept = sorted({*seen, *summary.members[:FEWEST]})
+    largest = np.argsort(-np.maximum(first, second), kind="stable")[:MOST_BARS].tolist()
+    seen = [index for index in largest if max(first[index], second[index]) >= SMALLEST_SHARE] or largest[:FEWEST_BARS]
+    kept = sorted({*seen, *summary.members[:FEWEST_BARS]})
     names = [_short(summary.categories[index]) for index in kept]
     bars = [first[kept], second[kept]]
     others = [max(1.0 - float(bar.sum()), 0.0) for bar in bars]
@@ -428,7 +428,7 @@ def delta_lower(epsilon: Floats, on_data: Frequency, on_neighbour: Frequency) ->
 
 
 def _widest(result: Result) -> float:
-    """How far the epsilon axis goes: past the claim, and past the bound where that is not out of sight."""
+    """Return the end of the epsilon axis: past the claim, and past the bound unless that is much larger."""
     claimed = claimed_epsilon(result.claim)
     if claimed is None:
         claimed = 1.0
@@ -436,14 +436,14 @@ def _widest(result: Result) -> float:
             claimed *= 1.25
         claimed /= 1.25
     claimed = max(claimed, 0.05)
-    return min(max(1.3 * claimed, min(1.15 * result.epsilon_lower, 5.0 * claimed)), LARGEST_EPSILON)
+    return min(max(1.3 * claimed, min(1.15 * result.epsilon_lower, 5.0 * claimed)), LARGEST_DRAWN)
 
 
 def _thinned(samples: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """At most ``MOST_POINTS`` of them; of each stretch its highest, so that nothing that crossed is lost, and the last."""
-    if samples.size <= MOST_POINTS:
+    """At most ``MOST_DRAWN`` of them; of each stretch its highest, so that nothing that crossed is lost, and the last."""
+    if samples.size <= MOST_DRAWN:
         return samples, values
-    stretches = np.array_split(np.arange(samples.size - 1), MOST_POINTS - 1)
+    stretches = np.array_split(np.arange(samples.size - 1), MOST_DRAWN - 1)
     kept = np.array([*(int(part[np.argmax(values[part])]) for part in stretches), samples.size - 1])
     return samples[kept], values[kept]
 

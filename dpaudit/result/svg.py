@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 Box: TypeAlias = tuple[float, float, float, float]  # left, bottom, width, height of the axes, in shares of the figure
 WIDE: Box = (0.17, 0.15, 0.78, 0.82)
-LABELLED: Box = (0.40, 0.15, 0.55, 0.75)  # with room for names on the left
+LABELLED: Box = (0.40, 0.15, 0.55, 0.75)  # with a margin for names on the left
 
 # Stand-ins that the page replaces: in the SVG each becomes var(--name, fallback), so light and dark come from the CSS.
 COLOURS = {
@@ -62,7 +62,7 @@ def check_matplotlib() -> None:
 
 
 def draw_svg(draw: Callable[[Axes], None], prefix: str, title: str, box: Box = WIDE) -> str:
-    """Draw on an empty figure and return its SVG element; equal input gives equal text, whatever the user's settings."""
+    """Draw on an empty figure and return its SVG element; equal input gives equal text under any settings of the user."""
     check_matplotlib()
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG

@@ -18,7 +18,7 @@ from dpaudit.claims import (
 )
 from dpaudit.result.model import Result, StoppedBy, Witness
 
-WIDTH = 110
+LINE_WIDTH = 110
 LONGEST_CLAIM = 160  # characters of a claim in a line; curves of many points are longer
 STOPPED = {
     StoppedBy.VIOLATION: "stopped at the violation",
@@ -133,7 +133,7 @@ def _witness(witness: Witness) -> list[str]:
         f"  data:      {witness.data}",
         f"  neighbour: {witness.neighbour}",
         "Event:",
-        *textwrap.wrap(witness.event, WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False),
+        *textwrap.wrap(witness.event, LINE_WIDTH, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False),
         "Counted on fresh outputs (with 99 % intervals):",
         f"  on data:      {witness.on_data}",
         f"  on neighbour: {witness.on_neighbour}",
@@ -196,4 +196,4 @@ def detectable_in_words(result: Result) -> str:
 
 
 def _paragraph(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, break_on_hyphens=False)
+    return textwrap.wrap(text, LINE_WIDTH, break_on_hyphens=False)

@@ -9,44 +9,6 @@ Laplace mechanism, lecture notes on t-closeness and randomised response, and not
 ('vacuous', True)
 """
 
-from __future__ import annotations
+from dpaudit._util.lazy import imported_on_first_use
 
-import importlib
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from dpaudit.statements.ledger import STATEMENTS, find_statement, markdown_table
-    from dpaudit.statements.sample_monotone import SampleMonotoneCheck, check_sample_monotone
-    from dpaudit.statements.statement import Finding, Standing, Statement
-
-_HOMES = {
-    "Finding": "statement",
-    "STATEMENTS": "ledger",
-    "SampleMonotoneCheck": "sample_monotone",
-    "Standing": "statement",
-    "Statement": "statement",
-    "check_sample_monotone": "sample_monotone",
-    "find_statement": "ledger",
-    "markdown_table": "ledger",
-}
-
-__all__ = [
-    "STATEMENTS",
-    "Finding",
-    "SampleMonotoneCheck",
-    "Standing",
-    "Statement",
-    "check_sample_monotone",
-    "find_statement",
-    "markdown_table",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return __all__
+__getattr__, __dir__ = imported_on_first_use(__name__)

@@ -14,9 +14,9 @@ from typing import Any
 
 from dpaudit._util.terminal.console import Console
 from dpaudit.errors import InvalidArgument, MissingDependency
+from dpaudit.result.text import LINE_WIDTH
 
 EXIT_OK, EXIT_CONTRADICTED, EXIT_BAD = 0, 1, 2
-WIDTH = 110
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -90,7 +90,7 @@ def _list(args: argparse.Namespace, out: Console) -> int:
 
 def _indented(label: str, text: str, out: Console) -> None:
     if text:
-        out.block(textwrap.fill(label + text, WIDTH, initial_indent="     ", subsequent_indent="       "))
+        out.block(textwrap.fill(label + text, LINE_WIDTH, initial_indent="     ", subsequent_indent="       "))
 
 
 def _parameters(statement: Any, given: Sequence[str]) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def _show(args: argparse.Namespace, out: Console) -> int:
     _indented("corrected: ", row.corrected, out)
     _indented("counterexample: ", row.counterexample, out)
     for line in finding.lines:
-        out.block(textwrap.fill(line, WIDTH, initial_indent="  - ", subsequent_indent="    "))
+        out.block(textwrap.fill(line, LINE_WIDTH, initial_indent="  - ", subsequent_indent="    "))
     for picture in finding.pictures:
         out.block(f"\n{picture}")
     if row.parameters:

@@ -26,7 +26,7 @@ LOOSE = 1.5
 
 
 class Standing(StrEnum):
-    """Whether a printed statement is true."""
+    """The standing of a printed statement: true, or in which way not."""
 
     HOLDS = "holds"
     LOOSE = "holds, loosely"
@@ -36,7 +36,7 @@ class Standing(StrEnum):
 
 
 class Kind(StrEnum):
-    """What a document calls the statement."""
+    """The kind of statement, as its document calls it."""
 
     DEFINITION = "definition"
     ALGORITHM = "algorithm"
@@ -52,7 +52,7 @@ class Kind(StrEnum):
 
 
 class Evidence:
-    """What a row's computation found, and the standing that follows from it.
+    """The outcome of a row's computation, and the standing that follows from it.
 
     A claim that fails makes the statement false. Otherwise it is vacuous if it was shown to say nothing, loose if it could be
     stronger by the factor ``LOOSE``, without content if nothing was claimed, and it holds in the remaining case.
@@ -147,7 +147,7 @@ def _judged(name: str, variant: str, given: Mapping[str, Any]) -> tuple[str, Sta
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What running a row found."""
+    """The outcome of running a row."""
 
     statement: Statement
     standing: Standing

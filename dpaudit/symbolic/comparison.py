@@ -32,7 +32,7 @@ from dpaudit.exact import Product
 from dpaudit.exact.divergences import divergence
 from dpaudit.exact.form import Continuous, canonical, form_of
 from dpaudit.exact.laws.mixture import add
-from dpaudit.symbolic.laws.outputs import Coordinate
+from dpaudit.symbolic.laws.outputs import OutputCoordinate
 from dpaudit.symbolic.running.extraction import Extraction
 from dpaudit.symbolic.values import forms
 
@@ -55,7 +55,7 @@ class Term:
     """A weight and independent laws, one for each number of the output."""
 
     weight: float
-    laws: tuple[Coordinate, ...]
+    laws: tuple[OutputCoordinate, ...]
 
 
 def epsilon(P: Extraction, Q: Extraction) -> Interval:
@@ -196,14 +196,14 @@ def _added_points(terms: list[Term]) -> list[Term]:
     return added + others
 
 
-def _key(coordinate: Coordinate) -> Hashable:
+def _key(coordinate: OutputCoordinate) -> Hashable:
     """Equal for coordinates with equal laws; laws without a name only equal themselves."""
     if coordinate.value is not None:
         return canonical(coordinate.value)
     law = coordinate.law
     if coordinate.key is not None:
         return coordinate.key
-    if isinstance(law, forms.Part):
+    if isinstance(law, forms.PartLaw):
         form = law.inner
         if form.lattice is None and form.continuous is None:
             return tuple(sorted(form.atoms.items()))
@@ -222,7 +222,7 @@ def _mixed(group: list[Term], place: int) -> Term:
         return Term(weight, group[0].laws)
     group = [Term(math.fsum(term.weight for term in equal), equal[0].laws) for equal in same.values()]
     parts = [form_of(term.laws[place].law).scaled(math.log(term.weight / weight)) for term in group]
-    law = Coordinate(forms.Part(add(parts)), certified=all(term.laws[place].certified for term in group))
+    law = OutputCoordinate(forms.PartLaw(add(parts)), certified=all(term.laws[place].certified for term in group))
     return Term(weight, (*group[0].laws[:place], law, *group[0].laws[place + 1 :]))
 
 
@@ -281,7 +281,7 @@ def _certified(terms: list[Term], others: list[Term]) -> bool:
     return all(law.certified for side in (terms, others) for term in side for law in term.laws)
 
 
-def _law_epsilon(first: Coordinate, second: Coordinate) -> float:
+def _law_epsilon(first: OutputCoordinate, second: OutputCoordinate) -> float:
     if first.value is not None and second.value is not None:
         return 0.0 if canonical(first.value) == canonical(second.value) else math.inf
     if first.law == second.law or (first.key is not None and first.key == second.key):
@@ -290,7 +290,7 @@ def _law_epsilon(first: Coordinate, second: Coordinate) -> float:
     return divergence.epsilon(first.law, second.law, order="forward")
 
 
-def _check_atoms(first: Coordinate, second: Coordinate) -> None:
+def _check_atoms(first: OutputCoordinate, second: OutputCoordinate) -> None:
     """Refuse atoms that differ by rounding only: whether they are one outcome decides between zero and infinity."""
     _check_jumps(first.form().continuous, second.form().continuous)
     a, b = (
@@ -420,7 +420,7 @@ def _product_delta(first: Term, second: Term, level: float) -> Interval:
     return low, (low if epsilons[1] <= level else first.weight)
 
 
-def _law_delta(first: tuple[Coordinate, ...], second: tuple[Coordinate, ...], level: float) -> float:
+def _law_delta(first: tuple[OutputCoordinate, ...], second: tuple[OutputCoordinate, ...], level: float) -> float:
     for a, b in zip(first, second, strict=True):
         if a.value is not None and b.value is not None:
             if canonical(a.value) != canonical(b.value):

@@ -16,7 +16,7 @@ from dpaudit.errors import LawError
 from dpaudit.exact.form import form_of
 from dpaudit.symbolic.comparison import Term, _merged
 from dpaudit.symbolic.running.extraction import Extraction
-from dpaudit.symbolic.values.forms import Part
+from dpaudit.symbolic.values.forms import PartLaw
 
 _MOST_SHOWN = 12
 
@@ -156,7 +156,7 @@ def _law(term: Term, *, single: bool) -> Any:
 def _shown(coordinate: Any) -> str:
     if coordinate.value is not None:
         return f"{coordinate.value:.6g}"
-    if not isinstance(coordinate.law, Part):
+    if not isinstance(coordinate.law, PartLaw):
         return repr(coordinate.law)
     form = coordinate.law.inner
     parts = []

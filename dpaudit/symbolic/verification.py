@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dpaudit._util.notebook import card
-from dpaudit._util.validation import check_choice, check_count, check_open_unit, check_positive, shorten
+from dpaudit._util.validation import check_choice, check_positive, shorten
 from dpaudit._util.values import fingerprint, source
 from dpaudit.claims import (
     ApproxDP,
@@ -27,7 +27,7 @@ from dpaudit.claims import (
 from dpaudit.errors import CannotFollow, LawError
 from dpaudit.exact.divergences import divergence
 from dpaudit.exact.law import HasLaw
-from dpaudit.exact.verification import ROUNDING_FLOOR, Verification, _profile_grid
+from dpaudit.exact.verification import ORDERS, ROUNDING_FLOOR, Verification, neighbours_to_search, profile_grid
 from dpaudit.exact.verification import verify as verify_declared
 from dpaudit.symbolic import comparison
 from dpaudit.symbolic.law import ExtractedLaw
@@ -41,9 +41,8 @@ if TYPE_CHECKING:
     from dpaudit.result.model import Result
 
 Interval = tuple[float, float]
-_ORDERS = (1.01, 1.5, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 
-MEANING = (
+EXACT_MEANING = (
     "Exact, without samples: over the reals (not the rounding of floats), for the pairs tried, and for random draws as "
     "their libraries document them."
 )
@@ -81,13 +80,13 @@ class CodeVerification:
 
     @property
     def verified(self) -> bool:
-        """Whether the claim is kept, exactly, on every pair that was tried."""
+        """True if the claim is kept, exactly, on every pair that was tried."""
         return self.verdict is Verdict.NO_VIOLATION_FOUND
 
     @property
     def meaning(self) -> str:
-        """What the verdict says, and what it does not."""
-        return MEANING
+        """The scope of the verdict, in a sentence."""
+        return EXACT_MEANING
 
     def __str__(self) -> str:
         head = {
@@ -107,7 +106,7 @@ class CodeVerification:
         if self.missed:
             lines.append("  Lines that no pair reached: " + _lines(self.missed))
         lines.append(f"  {self.pairs} pairs tried in both orders in {self.seconds:.2f} s, seed={self.seed}")
-        lines.append(f"  {MEANING}")
+        lines.append(f"  {EXACT_MEANING}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -213,14 +212,9 @@ def verify_code(
 ) -> CodeVerification:
     """Verify by the law of the code, also for a mechanism that declares one; arguments as for :func:`dpaudit.verify`."""
     from dpaudit._util.hypothesis_bridge import maximise, until
-    from dpaudit.neighbours import as_neighbours, check_relation
 
-    check_count(examples=examples)
-    check_count(minimum=0, seed=seed)
-    check_open_unit(tolerance=tolerance)
     check_positive(seconds=seconds)
-    known_neighbours = as_neighbours(neighbours)
-    check_relation(claim, known_neighbours)
+    known_neighbours = neighbours_to_search(claim, neighbours, examples=examples, seed=seed, tolerance=tolerance)
     started = time.monotonic()
     search = _Search(mechanism_of(mechanism), measure_of(claim, tolerance), limits or Limits())
     with until(started + seconds):
@@ -240,8 +234,8 @@ def verify_code(
 
 
 @dataclass(frozen=True, slots=True)
-class Measure:
-    """What a claim bounds: an interval of it from two extracted laws; above ``limit`` it is a violation."""
+class ClaimedQuantity:
+    """The quantity that a claim bounds: an interval of it from two extracted laws; above ``limit`` it is a violation."""
 
     quantity: str
     allowed: float
@@ -269,46 +263,48 @@ class Measure:
         return low - self.limit
 
 
-def measure_of(claim: Claim, tolerance: float) -> Measure:
+def measure_of(claim: Claim, tolerance: float) -> ClaimedQuantity:
     """The quantity that a claim bounds."""
     slack = 1.0 + tolerance
     match claim:
         case PureDP(epsilon=allowed):
-            return Measure("epsilon", allowed, allowed * slack, comparison.epsilon)
+            return ClaimedQuantity("epsilon", allowed, allowed * slack, comparison.epsilon)
         case MetricDP(epsilon=allowed):
-            return Measure("epsilon per distance", allowed, allowed * slack, comparison.epsilon, distance=claim.between)
+            return ClaimedQuantity(
+                "epsilon per distance", allowed, allowed * slack, comparison.epsilon, distance=claim.between
+            )
         case BoundedRange(epsilon=allowed):
-            return Measure("range of the log-ratio", allowed, allowed * slack, comparison.log_ratio_range)
+            return ClaimedQuantity("range of the log-ratio", allowed, allowed * slack, comparison.log_ratio_range)
         case ApproxDP(epsilon=level):
             allowed = claim.delta_claimed
-            return Measure(
+            return ClaimedQuantity(
                 f"delta at epsilon={level:g}",
                 allowed,
                 allowed * slack + ROUNDING_FLOOR,
                 lambda P, Q: comparison.delta(P, Q, level),
             )
         case RenyiDP(order=order, epsilon=allowed):
-            return Measure(
+            return ClaimedQuantity(
                 f"Renyi divergence of order {order:g}",
                 allowed,
                 allowed * slack,
                 lambda P, Q: _renyi(P, Q, [order], [1.0]),
             )
         case ZeroConcentratedDP(rho=allowed):
-            return Measure(
+            return ClaimedQuantity(
                 "largest Renyi divergence over its order",
                 allowed,
                 allowed * slack,
-                lambda P, Q: _renyi(P, Q, list(_ORDERS), list(_ORDERS)),
+                lambda P, Q: _renyi(P, Q, list(ORDERS), list(ORDERS)),
             )
-    grid = _profile_grid(claim)
+    grid = profile_grid(claim)
     bound = np.asarray(claim.delta(grid)) * slack + ROUNDING_FLOOR
 
     def above(P: Extraction, Q: Extraction) -> Interval:
         ends = np.array([comparison.delta(P, Q, float(level)) for level in grid]) - bound[:, None]
         return float(ends[:, 0].max()), float(ends[:, 1].max())
 
-    return Measure("delta above the claimed profile", 0.0, 0.0, above)
+    return ClaimedQuantity("delta above the claimed profile", 0.0, 0.0, above)
 
 
 def _renyi(P: Extraction, Q: Extraction, orders: list[float], divisors: list[float]) -> Interval:
@@ -331,7 +327,7 @@ class GivenUp(BaseException):
 class _Search:
     """Extract and compare pair by pair, and remember what was found."""
 
-    def __init__(self, mechanism: Any, measure: Measure, limits: Limits) -> None:
+    def __init__(self, mechanism: Any, measure: ClaimedQuantity, limits: Limits) -> None:
         self.release, self.function = release_of(mechanism)
         self.reach = Reach.of(self.function)
         self.measure = measure
@@ -394,7 +390,7 @@ class _Search:
     def result(
         self, mechanism: Any, claim: Claim, witness: Pair | None, seconds: float, seed: int, tolerance: float
     ) -> CodeVerification:
-        """What all pairs together say."""
+        """Return the verification that all pairs together give."""
         found = list(self.intervals.values())
         undecided = [item for item in found if item[1][0] <= self.measure.limit < item[1][1]]
         broken = [item for item in found if item[1][0] > self.measure.limit]

@@ -33,6 +33,17 @@ def blank(examples: ArrayLike, count: int = 1, *, rng: np.random.Generator) -> F
 
     Blank rows with the same target are equal, so they say little in one run: use them over many runs.
 
+    Parameters
+    ----------
+    examples : array_like
+        Rows of features, with the target last.
+    count : int
+        Number of canaries.
+    rng : numpy.random.Generator
+        Draws the targets.
+
+    Examples
+    --------
     >>> blank([[1.0, 2.0, 0.0], [3.0, 4.0, 0.0]], rng=np.random.default_rng(0))
     array([[0., 0., 0.]])
     """
@@ -49,6 +60,13 @@ def mislabelled(examples: ArrayLike, count: int = 1, *, rng: np.random.Generator
 
     Labels become another label, drawn at random; numbers move to that end of their range which is farther away.
 
+    Parameters
+    ----------
+    examples, count, rng
+        As for :func:`blank`.
+
+    Examples
+    --------
     >>> mislabelled([[1.0, 2.0, 0.0], [1.0, 2.0, 1.0]], 2, rng=np.random.default_rng(0))[:, :2]
     array([[1., 2.],
            [1., 2.]])

@@ -25,8 +25,8 @@ from dpaudit.engine.session import current
 from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism import Raised, as_mechanism
 from dpaudit.utility.definition import OPTIONS, judge
-from dpaudit.utility.error_claim import KINDS, ErrorClaim
-from dpaudit.utility.mean_test import CUT, MeanTest
+from dpaudit.utility.error_claim import ERROR_CLAIMS, ErrorClaim
+from dpaudit.utility.mean_test import LARGEST_SCORE, MeanTest
 from dpaudit.utility.result import AccuracyResult
 
 if TYPE_CHECKING:
@@ -114,8 +114,8 @@ def check_accuracy(
     check_name(name)
     check_count(samples=samples, examples=examples)
     check_open_unit(alpha=alpha)
-    if type(claim) not in KINDS.values():
-        raise InvalidArgument(f"claim={shorten(claim)} must be one of {', '.join(KINDS)}, from dpaudit.")
+    if type(claim) not in ERROR_CLAIMS.values():
+        raise InvalidArgument(f"claim={shorten(claim)} must be one of {', '.join(ERROR_CLAIMS)}, from dpaudit.")
     run = _Check(
         subject=Subject(as_mechanism(mechanism), truth, claim, error or largest_difference),
         samples=samples,
@@ -139,8 +139,14 @@ def assert_accurate(
     """Check, and raise an error if the claim is refuted or nothing could be decided; otherwise return the result.
 
     The errors are :class:`~dpaudit.errors.AccuracyViolation`, with the data set, and :class:`~dpaudit.errors.Inconclusive`.
-
     Inside pytest it has a share of the run's alpha unless it names its own.
+
+    Parameters
+    ----------
+    mechanism, truth, claim, data, name, **options
+        As for :func:`check_accuracy`.
+    allow_inconclusive : bool
+        Return an undecided result instead of raising.
     """
     around = current()
     if around is not None:
@@ -355,7 +361,7 @@ class _Check:
 
 def _cut(claim: ErrorClaim) -> float:
     """Return the largest score, or where scores are cut for an upper bound if that is unknown."""
-    return claim.largest_score if math.isfinite(claim.largest_score) else CUT * claim.limit
+    return claim.largest_score if math.isfinite(claim.largest_score) else LARGEST_SCORE * claim.limit
 
 
 def _is_strategy(data: Any) -> bool:

@@ -143,7 +143,7 @@ def _check_mean(error: float, largest: float) -> None:
         raise InvalidArgument(f"largest={largest!r} must be above error={error!r}: otherwise the claim says nothing.")
 
 
-KINDS: dict[str, Any] = {kind.__name__: kind for kind in (WithinError, MeanError, RootMeanSquaredError)}
+ERROR_CLAIMS: dict[str, Any] = {kind.__name__: kind for kind in (WithinError, MeanError, RootMeanSquaredError)}
 
 
 def error_claim_to_dict(claim: ErrorClaim) -> dict[str, Any]:

@@ -8,8 +8,8 @@ is a non-negative supermartingale that starts at 1: every factor is at least 1 -
 inequality P(some t has K_t >= 1/alpha) <= alpha. No upper bound on the scores is needed. For m = 0 any positive score refutes.
 
 **Bounds.** The same wealth against every m gives a lower confidence bound on the mean; for scores of at most L the scores L - X
-give an upper one (:mod:`dpaudit.accuracy.truths.sequential`). Where no L is known, scores are cut at ``CUT`` times the limit, and
-the probability of a larger one is bounded too.
+give an upper one (:mod:`dpaudit.accuracy.truths.sequential`). Where no L is known, scores are cut at ``LARGEST_SCORE``
+times the limit, and the probability of a larger one is bounded too.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from dpaudit.accuracy.conditions import Real
 from dpaudit.accuracy.truths.sequential import STAKES, MeanConfidence, log_wealth
 
-CUT = 50.0
+LARGEST_SCORE = 50.0
 """Scores beyond this multiple of the limit are cut for an upper bound if no largest score is known."""
 
 

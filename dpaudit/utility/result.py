@@ -10,14 +10,13 @@ from typing import Any
 
 from dpaudit._util.notebook import card
 from dpaudit.claims import Verdict
-from dpaudit.utility.error_claim import KINDS, ErrorClaim, error_claim_to_dict
-
-WIDTH = 110
+from dpaudit.result.text import LINE_WIDTH
+from dpaudit.utility.error_claim import ERROR_CLAIMS, ErrorClaim, error_claim_to_dict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccuracyResult:
-    """What a check of an accuracy claim found.
+    """The result of a check of an accuracy claim.
 
     Attributes
     ----------
@@ -93,7 +92,7 @@ class AccuracyResult:
         """Read back what :meth:`to_dict` wrote."""
         fields = {name: plain[name] for name in cls.__dataclass_fields__}
         parameters = {k: float(v) for k, v in plain["claim"].items() if k != "kind"}
-        fields["claim"] = KINDS[plain["claim"]["kind"]](**parameters)
+        fields["claim"] = ERROR_CLAIMS[plain["claim"]["kind"]](**parameters)
         fields["verdict"] = Verdict(plain["verdict"])
         fields["messages"] = tuple(plain["messages"])
         for name in ("mean_score", "lower", "upper", "cut", "beyond_cut", "alpha"):
@@ -146,4 +145,4 @@ def render(result: AccuracyResult) -> str:
 
 
 def _paragraph(text: str) -> list[str]:
-    return textwrap.wrap(text, WIDTH, break_long_words=False, break_on_hyphens=False)
+    return textwrap.wrap(text, LINE_WIDTH, break_long_words=False, break_on_hyphens=False)

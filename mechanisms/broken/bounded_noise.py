@@ -14,8 +14,8 @@ from dpaudit._util.validation import check_count, check_open_unit, check_positiv
 from dpaudit.claims import ApproxDP, Relation
 
 from .._common import Floats, answer_of, answers_of, check_draw
-from ..bounded_density import noise_law
 from ..bounded_noise import add_noise, calibrate_radius, composed_delta, composed_epsilon, release_law
+from ..bounded_noise.density import noise_law
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class RadiusForLess:
 
     @property
     def claim(self) -> ApproxDP:
-        """What it pretends."""
+        """The claim made for it."""
         return ApproxDP(self.epsilon, self.delta, self.relation)
 
     @property
@@ -111,7 +111,7 @@ class ClippedNoise:
 
     @property
     def claim(self) -> ApproxDP:
-        """What it pretends."""
+        """The claim made for it."""
         return ApproxDP(self.epsilon, self.delta, self.relation)
 
     @property

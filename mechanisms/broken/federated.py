@@ -23,7 +23,7 @@ from ..federated import (
     client_updates,
     clip_updates,
 )
-from ..federated_accounting import exact_mu, local_dp_std
+from ..federated.accounting import exact_mu, local_dp_std
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class WeightedAverage:
 
     @property
     def claim(self) -> GaussianDP:
-        """What it pretends: equal weights."""
+        """The claim made for it: that of equal weights."""
         return GaussianDP(exact_mu(self.noise_multiplier, relation=self.relation), self.relation)
 
     @property
@@ -95,7 +95,7 @@ class NoiseForConfiguredClients:
 
     @property
     def claim(self) -> GaussianDP:
-        """What it pretends."""
+        """The claim made for it."""
         return GaussianDP(exact_mu(self.noise_multiplier, relation=self.relation), self.relation)
 
     def mu_for(self, replies: int) -> float:
@@ -136,7 +136,7 @@ class NoiseOfUpdatedNorm:
 
     @property
     def claim(self) -> GaussianDP:
-        """What it pretends."""
+        """The claim made for it."""
         return self.right.claim
 
     @property
@@ -206,7 +206,7 @@ class LocalDpMod:
 
     @property
     def claim(self) -> ApproxDP:
-        """What it pretends."""
+        """The claim made for it."""
         return ApproxDP(self.epsilon, self.delta, self.relation)
 
     @property
@@ -267,7 +267,7 @@ class TruncatedNoise:
 
     @property
     def claim(self) -> GaussianDP:
-        """What it pretends."""
+        """The claim made for it."""
         return GaussianDP(1.0 / self.noise_multiplier, self.relation)
 
     def delta_exact(self, epsilon: float) -> float:
@@ -327,7 +327,7 @@ def _quantiles(log_mass: Floats) -> Floats:
 class ZeroNormRaises:
     """The clipping factor ``C / norm`` without a guard: an update of zero norm ends the round in ZeroDivisionError.
 
-    Whether a round fails tells that a client sent nothing, so no mu holds.
+    A round that fails reveals that a client sent nothing, so no mu holds.
     """
 
     right: FederatedAveraging
@@ -339,7 +339,7 @@ class ZeroNormRaises:
 
     @property
     def claim(self) -> GaussianDP:
-        """What it pretends."""
+        """The claim made for it."""
         return self.right.claim
 
     @property

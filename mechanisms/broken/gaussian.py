@@ -44,7 +44,7 @@ class HalvedVariance:
 
     @property
     def claim(self) -> ApproxDP:
-        """What it pretends."""
+        """The claim made for it."""
         return ApproxDP(self.epsilon, self.delta, self.relation)
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
@@ -80,7 +80,7 @@ class NotesGaussian:
 
     @property
     def rho(self) -> float:
-        """What the notes believe to be the standard deviation."""
+        """The standard deviation, according to the notes."""
         return classical_scale(self.epsilon, self.delta, self.sensitivity)
 
     @property
@@ -100,7 +100,7 @@ class NotesGaussian:
 
     @property
     def claim(self) -> ApproxDP:
-        """What it pretends."""
+        """The claim made for it."""
         return ApproxDP(self.epsilon, self.delta, self.relation)
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Floats:

@@ -22,7 +22,7 @@ def slides_histogram_method(
 ) -> HistogramMethod:
     """The slides' pseudo-code: ``steps = 1.5 n / log n`` of the rows at hand.
 
-    Under addition and removal the outputs for n and n + 1 rows are multiples of different widths, so one output tells
+    Under addition and removal the outputs for n and n + 1 rows are multiples of different widths, so one output shows
     the number of rows: epsilon is infinite (docs/theory.md R5). Where the number of rows is public it keeps its claim.
     """
     return HistogramMethod(epsilon, low, high, relation=relation, bugs=AS_IN_SLIDES)

@@ -29,7 +29,7 @@ class PerCoordinateNoise:
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return self.mechanism.claim
 
     def pair_epsilon(self, data: ArrayLike, neighbour: ArrayLike) -> float:
@@ -61,7 +61,7 @@ class ForgottenRegularisation:
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return self.mechanism.claim
 
     def pair_epsilon(self, data: ArrayLike, neighbour: ArrayLike) -> float:
@@ -80,7 +80,7 @@ class ForgottenRegularisation:
 
 @dataclass(frozen=True, slots=True)
 class PublicFromPrivate:
-    """The "public" records are the private ones: their weights, however noisy, tell which records are equal.
+    """The "public" records are the private ones: their weights, however noisy, show which records are equal.
 
     Equal records get equal weights and different ones, almost surely, different weights, so epsilon is infinite on
     data that differ in a tie.
@@ -96,7 +96,7 @@ class PublicFromPrivate:
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return PureDP(self.epsilon, self.relation)
 
     def sample(self, data: ArrayLike, size: int, rng: np.random.Generator) -> Floats:
@@ -116,7 +116,7 @@ class WeightsWithoutNoise:
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return self.mechanism.claim
 
     def sample(self, data: ArrayLike, size: int, rng: np.random.Generator) -> Floats:

@@ -48,11 +48,11 @@ class BrokenInverseSensitivity:
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return PureDP(self.epsilon, self.relation)
 
     def epsilon_bracket(self, rows: int) -> tuple[float, float]:
-        """What is proved of the true epsilon for that many rows, three or more.
+        """Return a proven bracket of the true epsilon for that many rows, three or more.
 
         Smoothing by the spread: on equal rows at the middle the density is uniform, because every other output is
         ``m = max(r, n - r + 1)`` rows away; one row moved to an end smooths the median itself, and the exact epsilon of

@@ -51,7 +51,7 @@ class MisscaledLaplace:
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return PureDP(self.epsilon, self.relation)
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
@@ -83,7 +83,7 @@ class OccasionallyRaw:
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return PureDP(self.epsilon, self.relation)
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
@@ -110,7 +110,7 @@ class SensitivityFromData:
     """The mean of numbers in [low, high], with noise for the range that the data happen to have: epsilon is infinite.
 
     The notes define the sensitivity as a maximum over pairs of D; read as the data at hand (docs/theory.md R19c) it is zero on
-    equal rows, which are then released raw, and elsewhere the scale itself tells the data apart.
+    equal rows, which are then released raw, and elsewhere the scale itself distinguishes the data.
     """
 
     epsilon: float
@@ -125,7 +125,7 @@ class SensitivityFromData:
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return PureDP(self.epsilon, self.relation)
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
@@ -167,7 +167,7 @@ class PrefixSum:
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return PureDP(self.epsilon, self.relation)
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Floats:

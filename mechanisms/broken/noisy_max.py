@@ -46,7 +46,7 @@ class NoisyMaxValue:
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return PureDP(self.epsilon, self.relation)
 
     def epsilon_exact(self, answers: int) -> float:

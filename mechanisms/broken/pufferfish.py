@@ -24,7 +24,7 @@ from ..pufferfish import (
     discriminative_pairs,
     laplace_law,
 )
-from ..wasserstein import GaussianMixture, wasserstein_one
+from ..pufferfish.wasserstein import GaussianMixture, wasserstein_one
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class MiscalibratedLaplace:
 
     @property
     def claim(self) -> PureDP | ApproxDP:
-        """What it pretends."""
+        """The claim made for it."""
         if self.delta == 0.0:
             return PureDP(self.epsilon, self.relation)
         return ApproxDP(self.epsilon, self.delta, self.relation)

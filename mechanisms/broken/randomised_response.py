@@ -22,7 +22,7 @@ from ..randomised_response import RandomisedResponse, RangeResponse
 class RangesFromData:
     """Randomised response on ranges that reach from the smallest to the largest value of the data.
 
-    People answer with the middle of a range, and so everybody's answer tells where the extreme values are: epsilon is
+    People answer with the middle of a range, so every answer reveals where the extreme values are: epsilon is
     infinite. With public edges (:class:`mechanisms.randomised_response.RangeResponse`) it is what is claimed.
     """
 
@@ -40,7 +40,7 @@ class RangesFromData:
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return PureDP(self.epsilon, self.relation)
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Floats:
@@ -93,7 +93,7 @@ class RepeatedResponse:
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return self.response.claim
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[Any]:

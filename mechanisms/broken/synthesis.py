@@ -16,13 +16,13 @@ from ..synthesis import MarginalSynthesis, Whole
 
 @dataclass(frozen=True, slots=True)
 class _Wrong:
-    """What the broken ones share: the claim of the synthesis that was meant."""
+    """The part that all broken ones share: the claim of the right synthesis."""
 
     right: MarginalSynthesis
 
     @property
     def claim(self) -> PureDP:
-        """What it pretends."""
+        """The claim made for it."""
         return self.right.claim
 
     @property
@@ -93,7 +93,7 @@ class ScaleDividedByRows(_Wrong):
 
     @property
     def wrong(self) -> MarginalSynthesis:
-        """What runs: a right synthesis of n times the epsilon."""
+        """The mechanism that runs: a right synthesis of n times the epsilon."""
         return replace(self.right, epsilon=self.right.rows * self.right.epsilon)
 
     def sample(self, data: Any, size: int, rng: np.random.Generator) -> Whole:

@@ -1,6 +1,7 @@
-"""All mechanisms in one list, with what they claim, what is true, and what an audit must say.
+"""All mechanisms in one list, each with its claim, the true value, and the verdict that an audit must reach.
 
-Audits, benchmarks and tests iterate over :func:`entries`, so a mechanism is described once.
+Audits, benchmarks and tests iterate over :func:`entries`, so a mechanism is described once. Modules of this package list
+the entries, each made by :func:`entry`.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from dpaudit.neighbours import Neighbours
 
 Truth: TypeAlias = float | tuple[float, float]
 
-# Each has a function ``entries()``. They import this module, so they are imported when the list is asked for; by names
-# relative to this package, which is ``mechanisms.registry`` in the repository and ``dpaudit.mechanisms.registry`` installed.
+# Modules of this package with a function ``entries()``. They import this one, and Hypothesis, so they are imported when the list
+# is asked for.
 MODULES = (
-    ".catalogue",
-    ".reference",
-    ".broken",
-    "..bounded_noise",
-    "..pufferfish",
-    "..importance_weighting",
-    "..federated",
-    "..dp_sgd",
-    "..synthesis",
-    "..floating_point",
+    "catalogue",
+    "reference",
+    "broken",
+    "bounded_noise",
+    "pufferfish",
+    "importance_weighting",
+    "federated",
+    "dp_sgd",
+    "synthesis",
+    "float_bits",
 )
 
 
@@ -43,22 +44,22 @@ class Entry:
     name : str
         Unique, in lower case with hyphens.
     make : callable
-        Makes the mechanism.
+        Returns the mechanism.
     claim : Claim
-        What is audited; of broken mechanisms what they pretend.
+        The claim to audit; a broken mechanism breaks it.
     neighbours : callable
-        Makes neighbours on which an audit can see what there is to see.
+        Returns neighbours on which an audit of these samples can reach the expected verdict.
     truth : float or (float, float)
         The true value of the claim's parameter (epsilon; mu for Gaussian DP), a supremum over all neighbours of the
         relation: a number, infinity, or a proven bracket. For claims with a delta, the epsilon kept at that delta.
     samples : int
         Budget of the audit, with which the expectation is met.
     expect : Verdict
-        What the audit must say.
+        The verdict that the audit must reach.
     bug : str or None
-        What is wrong, in a sentence; None for sound mechanisms.
+        The mistake, in a sentence; None for sound mechanisms.
     source : str
-        Where it comes from.
+        The publication it comes from, and the section of docs/theory.md that corrects it.
     catalogue : int or None
         Its row in the catalogue of twenty on which the field's auditors were published.
     published : float or None
@@ -99,8 +100,48 @@ class Entry:
 
     @property
     def breaks_claim(self) -> bool:
-        """Whether the truth is known to exceed what is claimed."""
+        """True if the truth is known to exceed the claim."""
         return self.bracket[0] > self.claim.parameter * (1.0 + 1e-9)
+
+
+def entry(
+    name: str,
+    make: Callable[[], Any],
+    where: Callable[[], Neighbours],
+    truth: Truth,
+    source: str,
+    bug: str | None = None,
+    *,
+    samples: int = 1_000_000,
+    expect: Verdict | None = None,
+    claim: Claim | None = None,
+    published: float | None = None,
+) -> Entry:
+    """Return an entry whose claim is the mechanism's own, and whose bug must be found, unless said otherwise.
+
+    Parameters
+    ----------
+    name, make, truth, source, bug, samples, published
+        As for :class:`Entry`.
+    where : callable
+        ``Entry.neighbours``.
+    expect : Verdict, optional
+        The verdict that an audit must reach. Left out, it is a violation if there is a bug.
+    claim : Claim, optional
+        The claim to audit, if it is not ``make().claim``.
+    """
+    return Entry(
+        name=name,
+        make=make,
+        claim=make().claim if claim is None else claim,
+        neighbours=where,
+        truth=truth,
+        samples=samples,
+        expect=expect or (Verdict.NO_VIOLATION_FOUND if bug is None else Verdict.VIOLATION),
+        bug=bug,
+        source=source,
+        published=published,
+    )
 
 
 @functools.cache
@@ -110,8 +151,8 @@ def entries() -> tuple[Entry, ...]:
     >>> len({entry.name for entry in entries()}) == len(entries())
     True
     """
-    listed = tuple(entry for name in MODULES for entry in importlib.import_module(name, __name__).entries())
-    names = [entry.name for entry in listed]
+    listed = tuple(found for name in MODULES for found in importlib.import_module(f"{__name__}.{name}").entries())
+    names = [found.name for found in listed]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise InvalidArgument(f"names {twice!r} are used by more than one entry; rename one.")
@@ -124,9 +165,7 @@ def find(name: str) -> Entry:
     >>> find("laplace-half-scale").truth
     2.0
     """
-    for entry in entries():
-        if entry.name == name:
-            return entry
-    raise InvalidArgument(
-        f"name={name!r} is not in the registry.{did_you_mean(name, [entry.name for entry in entries()])}"
-    )
+    by_name = {listed.name: listed for listed in entries()}
+    if name not in by_name:
+        raise InvalidArgument(f"name={name!r} is not in the registry.{did_you_mean(name, list(by_name))}")
+    return by_name[name]

@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from dpaudit import exact, neighbours
-from dpaudit.claims import Claim, GaussianDP, PureDP, Relation, Verdict
+from dpaudit.claims import GaussianDP, PureDP, Relation, Verdict
 from dpaudit.neighbours import Neighbours
 
 from ..broken.exponential import missing_factor_two, printed_film_recommendation
@@ -24,11 +23,11 @@ from ..broken.randomised_response import RangesFromData, RepeatedResponse
 from ..broken.sparse_vector import half_noise_above_threshold, svt5
 from ..noisy_histogram import NoisyHistogram
 from ..randomised_response import RandomisedResponse
-from . import Entry, Truth
+from . import Entry, entry
 from .catalogue import one_number
 from .reference import COLOURS, colours, liked_films, unit_rows
 
-KEPT, BROKEN = Verdict.NO_VIOLATION_FOUND, Verdict.VIOLATION
+KEPT = Verdict.NO_VIOLATION_FOUND
 
 five_answers = functools.partial(neighbours.answers, 5, 0, 2)
 ten_answers = functools.partial(neighbours.answers, 10, 0, 2)
@@ -66,44 +65,19 @@ def crossing_answers() -> Neighbours:
     return neighbours.fixed([(answers, answers + np.array([1.0, 1.0, 1.0, 1.0, -1.0]))], relation=Relation.ANSWERS)
 
 
-def _entry(
-    name: str,
-    make: Callable[[], Any],
-    where: Callable[[], Neighbours],
-    truth: Truth,
-    bug: str,
-    source: str,
-    *,
-    samples: int = 1_000_000,
-    expect: Verdict = BROKEN,
-    claim: Claim | None = None,
-) -> Entry:
-    return Entry(
-        name=name,
-        make=make,
-        claim=claim or make().claim,
-        neighbours=where,
-        truth=truth,
-        samples=samples,
-        expect=expect,
-        bug=bug,
-        source=source,
-    )
-
-
 def _inverse(
     variant: str,
     where: Callable[[], Neighbours],
     rows: int,
     bug: str,
-    expect: Verdict = BROKEN,
+    expect: Verdict | None = None,
     samples: int = 1_000_000,
 ) -> Entry:
     make = functools.partial(BrokenInverseSensitivity, 1.0, 0.0, 1.0, variant)
     low, high = make().epsilon_bracket(rows)
     name = f"inverse-sensitivity-{variant.replace(' ', '-')}"
     truth = low if low == high else (low, high)
-    return _entry(name, make, where, truth, bug, "Asi and Duchi 2020", samples=samples, expect=expect)
+    return entry(name, make, where, truth, "Asi and Duchi 2020", bug, samples=samples, expect=expect)
 
 
 def entries() -> list[Entry]:
@@ -112,134 +86,134 @@ def entries() -> list[Entry]:
     notes = NotesGaussian(0.5, 1e-5)
     film = printed_film_recommendation()
     return [
-        _entry(
+        entry(
             "laplace-half-scale",
             of(MisscaledLaplace, 1.0, 0.5),
             one_number,
             2.0,
-            "Half the noise: a sensitivity of 2 taken for 1.",
             "common",
+            "Half the noise: a sensitivity of 2 taken for 1.",
         ),
-        _entry(
+        entry(
             "laplace-nine-tenths",
             of(MisscaledLaplace, 1.0, 0.9),
             one_number,
             1.0 / 0.9,
-            "Nine tenths of the noise.",
             "common",
+            "Nine tenths of the noise.",
         ),
-        _entry(
+        entry(
             "laplace-raw-once-in-1000",
             of(OccasionallyRaw, 1.0, 1e-3),
             apart_by_one,
             math.inf,
-            "Once in a thousand releases the answer goes out as it is.",
             "Wang et al. 2024: black-box auditors are blind to small probabilities",
+            "Once in a thousand releases the answer goes out as it is.",
         ),
-        _entry(
+        entry(
             "laplace-sensitivity-from-data",
             of(SensitivityFromData, 1.0, 0.0, 1.0),
             unit_rows,
             math.inf,
-            "The noise is scaled to the range that the data happen to have.",
             "notes, definition of the sensitivity read on the data at hand; theory R19",
+            "The noise is scaled to the range that the data happen to have.",
         ),
-        _entry(
+        entry(
             "noisy-histogram-charged-once",
             of(NoisyHistogram, 1.0, COLOURS),
             of(colours, Relation.SUBSTITUTE),
             2.0,
-            "Noise for addition and removal, claimed for substitution, which moves two counts.",
             "theory R1",
+            "Noise for addition and removal, claimed for substitution, which moves two counts.",
             claim=PureDP(1.0, Relation.SUBSTITUTE),
         ),
-        _entry(
+        entry(
             "gaussian-variance-halved",
             of(HalvedVariance, 1.0, 1e-2),
             one_number,
             HalvedVariance(1.0, 1e-2).epsilon_exact,
-            "The variance is half of what the calibration says.",
             "common",
+            "The variance is half of what the calibration says.",
         ),
-        _entry(
+        entry(
             "gaussian-of-the-notes",
             of(NotesGaussian, 0.5, 1e-5),
             one_number,
             notes.epsilon_exact,
-            "erfinv without its root of 2 halves the variance; the true delta is 1.465e-5, which takes exact "
-            "verification to see: no black box tells it from 1e-5 within millions of samples.",
             "notes; theory R19",
+            "erfinv without its root of 2 halves the variance; the true delta is 1.465e-5, which takes exact "
+            "verification to see: no black box distinguishes it from 1e-5 within millions of samples.",
             expect=KEPT,
         ),
-        _entry(
+        entry(
             "gaussian-of-the-notes-by-profile",
             of(NotesGaussian, 0.5, 1e-5),
             apart_by_one,
             notes.sensitivity / notes.scale,
-            "The same sampler held to the noise it announces: mu-Gaussian DP with mu = sensitivity / rho.",
             "notes; theory R19",
+            "The same sampler held to the noise it announces: mu-Gaussian DP with mu = sensitivity / rho.",
             claim=GaussianDP(notes.sensitivity / notes.rho, Relation.ANSWERS),
             samples=8_000_000,
         ),
-        _entry(
+        entry(
             "exponential-factor-two-missing",
             of(missing_factor_two, 1.0),
             five_answers,
             2.0,
-            "The exponent lacks its 1/2, though the utilities move both ways.",
             "common",
+            "The exponent lacks its 1/2, though the utilities move both ways.",
         ),
-        _entry(
+        entry(
             "film-recommendation-printed",
             printed_film_recommendation,
             liked_films,
             (exact.epsilon(film.law([0.0]), film.law([10.0])), 1.0),
-            "The utility has the wrong sign and recommends the farthest film; the privacy is untouched.",
             "notes; theory R20",
+            "The utility has the wrong sign and recommends the farthest film; the privacy is untouched.",
             expect=KEPT,
         ),
-        _entry(
+        entry(
             "noisy-max-value",
             of(NoisyMaxValue, 1.0),
             five_answers,
             NoisyMaxValue(1.0).epsilon_exact(5),
-            "The noisy maximum itself is released, with noise that pays for its index.",
             "Ding et al. 2018",
+            "The noisy maximum itself is released, with noise that pays for its index.",
         ),
-        _entry(
+        entry(
             "svt-without-query-noise",
             of(svt5, epsilon=1.0, threshold=1.0),
             ten_answers,
             math.inf,
-            "The queries get no noise.",
             "Lyu, Su and Li 2017, algorithm 5",
+            "The queries get no noise.",
         ),
-        _entry(
+        entry(
             "above-threshold-half-query-noise",
             of(half_noise_above_threshold, epsilon=1.0, threshold=0.0),
             crossing_answers,
             half_noise_above_threshold(epsilon=1.0, threshold=0.0).epsilon_exact(5),
-            "Noise that is enough for monotone answers, on answers that are not.",
             "theory R5",
+            "Noise that is enough for monotone answers, on answers that are not.",
             samples=4_000_000,
         ),
-        _entry(
+        entry(
             "histogram-method-printed",
             of(printed_histogram_method, 1.0, 0.0, 1.0, 8),
             unit_rows,
             printed_histogram_method(1.0, 0.0, 1.0, 8).epsilon_bound,
-            "Four bugs in what comes out: no offset, uncleared queries, left edges, -1 read as a value; privacy untouched.",
             "report; theory R6",
+            "Four bugs in what comes out: no offset, uncleared queries, left edges, -1 read as a value; privacy untouched.",
             expect=KEPT,
             samples=100_000,
         ),
-        _entry(
+        entry(
             "histogram-method-slides",
             of(slides_histogram_method, 1.0, 0.0, 1.0),
             rows_that_come_and_go,
             math.inf,
-            "The number of steps follows the number of rows, so the grid of the outputs tells it.",
             "slides; theory R5",
+            "The number of steps follows the number of rows, so the grid of the outputs reveals it.",
             samples=100_000,
         ),
         _inverse("doubled exponent", close_rows, 5, "Weights exp(-epsilon len): the half of the exponent is missing."),
@@ -252,20 +226,20 @@ def entries() -> list[Entry]:
             "Lengths |c - r| in place of r - c and c - r + 1: a slip that keeps the sensitivity, and the privacy.",
             KEPT,
         ),
-        _entry(
+        entry(
             "randomised-response-ranges-from-data",
             of(RangesFromData, 1.0, 4, 0.0, 1.0),
             unit_rows,
             math.inf,
-            "The ranges end at the extreme values of the data.",
             "remark in the notes, carried out carelessly",
+            "The ranges end at the extreme values of the data.",
         ),
-        _entry(
+        entry(
             "randomised-response-repeated",
             of(RepeatedResponse, RandomisedResponse.k_ary(0.5, (0, 1)), 10),
             one_person,
             5.0,
-            "The same question is asked ten times, answered afresh, and charged once.",
             "the reason why RAPPOR memoises",
+            "The same question is asked ten times, answered afresh, and charged once.",
         ),
     ]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
 
 from dpaudit import exact, neighbours
-from dpaudit.claims import Relation, Verdict
+from dpaudit.claims import Relation
 from dpaudit.neighbours import Neighbours
 
 from .._common import gaussian_epsilon
@@ -27,7 +26,7 @@ from ..noisy_histogram import NoisyHistogram
 from ..noisy_max import ReportNoisyMax
 from ..randomised_response import RandomisedResponse, RangeResponse
 from ..sparse_vector import numerical_svt, svt1, svt2
-from . import Entry, Truth
+from . import Entry, entry
 from .catalogue import one_count, one_number
 
 COLOURS = ("red", "green", "blue")
@@ -79,27 +78,6 @@ def composed() -> Composition:
     )
 
 
-def _kept(
-    name: str,
-    make: Callable[[], Any],
-    where: Callable[[], Neighbours],
-    truth: Truth,
-    source: str,
-    samples: int = 1_000_000,
-) -> Entry:
-    return Entry(
-        name=name,
-        make=make,
-        claim=make().claim,
-        neighbours=where,
-        truth=truth,
-        samples=samples,
-        expect=Verdict.NO_VIOLATION_FOUND,
-        bug=None,
-        source=source,
-    )
-
-
 def _film_epsilon(film: FilmRecommendation) -> float:
     """Exact epsilon on one film at one end against the other: distances move by the most they can."""
     return exact.epsilon(film.law([film.low]), film.law([film.high]))
@@ -119,147 +97,147 @@ def entries() -> list[Entry]:
     quartiles = (0.25, 0.5, 0.75)
     histogram = of(HistogramMethod, 1.0, 0.0, 1.0)
     return [
-        _kept("laplace", of(LaplaceMechanism, 1.0), one_number, 1.0, "course notes, theorem 1"),
-        _kept("laplace-inverse-cdf", of(LaplaceMechanism, 1.0, method="inverse-cdf"), one_number, 1.0, "notes"),
-        _kept(
+        entry("laplace", of(LaplaceMechanism, 1.0), one_number, 1.0, "course notes, theorem 1"),
+        entry("laplace-inverse-cdf", of(LaplaceMechanism, 1.0, method="inverse-cdf"), one_number, 1.0, "notes"),
+        entry(
             "laplace-count",
             of(LaplaceMechanism, 1.0, query=len, relation=Relation.ADD_REMOVE),
             few_rows_that_come_and_go,
             1.0,
             "slides",
         ),
-        _kept("discrete-laplace", of(DiscreteLaplaceMechanism, 1.0), one_count, 1.0, "Ghosh et al. 2009"),
-        _kept(
+        entry("discrete-laplace", of(DiscreteLaplaceMechanism, 1.0), one_count, 1.0, "Ghosh et al. 2009"),
+        entry(
             "truncated-geometric",
             of(TruncatedGeometric, 1.0, 5),
             one_count,
             TruncatedGeometric(1.0, 5).epsilon_exact,
             "Balcer and Vadhan 2018",
         ),
-        _kept("gaussian", of(GaussianMechanism, 1.0, 1e-2), one_number, 1.0, "Balle and Wang 2018"),
-        _kept("gaussian-small-delta", of(GaussianMechanism, 1.0, 1e-5), one_number, 1.0, "Balle and Wang 2018"),
-        _kept(
+        entry("gaussian", of(GaussianMechanism, 1.0, 1e-2), one_number, 1.0, "Balle and Wang 2018"),
+        entry("gaussian-small-delta", of(GaussianMechanism, 1.0, 1e-5), one_number, 1.0, "Balle and Wang 2018"),
+        entry(
             "gaussian-classical",
             of(GaussianMechanism, 0.5, 1e-5, calibration="classical"),
             one_number,
             gaussian_epsilon(1.0 / classical.scale, 1e-5),
             "notes; Dwork and Roth 2014, theorem A.1",
         ),
-        _kept(
+        entry(
             "noisy-histogram",
             of(NoisyHistogram, 1.0, COLOURS),
             of(colours, Relation.ADD_REMOVE),
             1.0,
             "Dwork et al. 2006",
         ),
-        _kept(
+        entry(
             "noisy-histogram-substitute",
             of(NoisyHistogram, 1.0, COLOURS, Relation.SUBSTITUTE),
             of(colours, Relation.SUBSTITUTE),
             1.0,
             "Dwork et al. 2006; theory R1",
         ),
-        _kept("laplace-median", of(LaplaceMedian, 1.0, 0.0, 1.0), unit_rows, 1.0, "slides; theory R24"),
-        _kept(
+        entry("laplace-median", of(LaplaceMedian, 1.0, 0.0, 1.0), unit_rows, 1.0, "slides; theory R24"),
+        entry(
             "laplace-median-clipped", of(LaplaceMedian, 1.0, 0.0, 1.0, clip=True), unit_rows, 1.0, "slides; theory R24"
         ),
-        _kept("composition", composed, few_rows_that_come_and_go, 1.0, "slides; theory R25"),
-        _kept(
+        entry("composition", composed, few_rows_that_come_and_go, 1.0, "slides; theory R25"),
+        entry(
             "exponential",
             of(ExponentialMechanism, 1.0, (0, 1, 2), answer_at, 1.0, Relation.ANSWERS),
             three_answers,
             1.0,
             "notes; McSherry and Talwar 2007",
         ),
-        _kept(
+        entry(
             "film-recommendation",
             film,
             liked_films,
             (_film_epsilon(film()), 1.0),
             "notes, example with its sign put right; theory R20",
         ),
-        _kept("noisy-max-laplace", of(ReportNoisyMax, 1.0), three_answers, 1.0, "Dwork and Roth 2014"),
-        _kept(
+        entry("noisy-max-laplace", of(ReportNoisyMax, 1.0), three_answers, 1.0, "Dwork and Roth 2014"),
+        entry(
             "noisy-max-exponential",
             of(ReportNoisyMax, 1.0, noise="exponential"),
             three_answers,
             1.0,
             "Ding et al. 2021, permute-and-flip",
         ),
-        _kept(
+        entry(
             "noisy-max-gumbel", of(ReportNoisyMax, 1.0, noise="gumbel"), three_answers, 1.0, "McSherry and Talwar 2007"
         ),
-        _kept(
+        entry(
             "randomised-response-warner",
             of(RandomisedResponse.warner, 0.75),
             of(answers_of_people, 0, 1),
             RandomisedResponse.warner(0.75).epsilon,
             "Warner 1965; the 1979 article in the notes",
         ),
-        _kept(
+        entry(
             "randomised-response-keep-or-uniform",
             of(RandomisedResponse.keep_or_uniform, 0.5),
             of(answers_of_people, 0, 1),
             RandomisedResponse.keep_or_uniform(0.5).epsilon,
             "lecture notes, section 6.1; theory R21",
         ),
-        _kept(
+        entry(
             "randomised-response-k-ary",
             of(RandomisedResponse.k_ary, 1.0, COLOURS),
             of(answers_of_people, *COLOURS),
             1.0,
             "Kairouz, Oh and Viswanath 2014",
         ),
-        _kept(
+        entry(
             "randomised-response-ranges",
             of(RangeResponse.of, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0)),
             of(unit_rows, 1, 3),
             1.0,
             "remark in the notes",
         ),
-        _kept(
+        entry(
             "above-threshold",
             of(AboveThreshold, 1.0, 0.0),
             six_answers,
             AboveThreshold(1.0, 0.0).epsilon_exact(6),
             "report, theorem 2.1.0.1; theory R3",
         ),
-        _kept(
+        entry(
             "above-threshold-counts",
             of(AboveThreshold, 1.0, 10.0),
             six_counts,
             AboveThreshold(1.0, 10.0).epsilon_exact(6, monotone=True),
             "theory R3: monotone answers cost three quarters",
         ),
-        _kept(
+        entry(
             "above-threshold-monotone-noise",
             of(AboveThreshold, 1.0, 10.0, monotone=True),
             six_counts,
             AboveThreshold(1.0, 10.0, monotone=True).epsilon_exact(6),
             "theory R5",
         ),
-        _kept(
+        entry(
             "svt-1-two-hits",
             of(svt1, epsilon=1.0, threshold=0.0, hits=2),
             six_answers,
             svt1(epsilon=1.0, threshold=0.0, hits=2).epsilon_exact(6),
             "Lyu, Su and Li 2017, algorithm 1",
         ),
-        _kept(
+        entry(
             "svt-2-two-hits",
             of(svt2, epsilon=1.0, threshold=0.0, hits=2),
             six_answers,
             svt2(epsilon=1.0, threshold=0.0, hits=2).epsilon_exact(6),
             "Lyu, Su and Li 2017, algorithm 2",
         ),
-        _kept(
+        entry(
             "numerical-svt",
             of(numerical_svt, epsilon=1.0, threshold=0.0),
             six_answers,
             numerical_svt(epsilon=1.0, threshold=0.0).epsilon_exact(6),
             "Wang et al. 2019",
         ),
-        _kept(
+        entry(
             "histogram-method",
             of(histogram, steps=8),
             unit_rows,
@@ -267,7 +245,7 @@ def entries() -> list[Entry]:
             "report, theorem 2.2.1.1, corrected; theory R5",
             samples=200_000,
         ),
-        _kept(
+        entry(
             "histogram-method-add-remove",
             of(histogram, steps=8, relation=Relation.ADD_REMOVE),
             unit_rows_that_come_and_go,
@@ -275,7 +253,7 @@ def entries() -> list[Entry]:
             "report, corrected; theory R5",
             samples=200_000,
         ),
-        _kept(
+        entry(
             "histogram-method-quartiles",
             of(histogram, steps=8, quantiles=quartiles, monotone_noise=True),
             unit_rows,
@@ -283,28 +261,28 @@ def entries() -> list[Entry]:
             "report, all quantiles; theory R5",
             samples=200_000,
         ),
-        _kept(
+        entry(
             "inverse-sensitivity-median",
             of(InverseSensitivityQuantile, 1.0, 0.0, 1.0),
             unit_rows,
             1.0,
             "report, theorem 3.1.0.1; theory R18",
         ),
-        _kept(
+        entry(
             "inverse-sensitivity-smooth",
             of(InverseSensitivityQuantile, 1.0, 0.0, 1.0, 0.25, 0.03),
             unit_rows,
             1.0,
             "report, definition 3.1.0.4; theory R17",
         ),
-        _kept(
+        entry(
             "inverse-sensitivity-smallest",
             of(InverseSensitivityQuantile, 1.0, 0.0, 1.0, 0.01),
             unit_rows,
             0.5,
             "theory R18: end ranks without smoothing cost half",
         ),
-        _kept(
+        entry(
             "inverse-sensitivity-mean",
             mean,
             unit_rows,

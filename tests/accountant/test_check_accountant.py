@@ -69,7 +69,7 @@ def test_renyi_accountant_under_replacement():
 
 def test_our_own_accounting_is_right():
     from mechanisms.dp_sgd import epsilon_of
-    from mechanisms.federated_accounting import exact_mu, poisson_epsilon
+    from mechanisms.federated.accounting import exact_mu, poisson_epsilon
 
     def federated(noise_multiplier, sampling_rate, steps, delta):
         return gaussian_epsilon(exact_mu(noise_multiplier, rounds=steps), delta)

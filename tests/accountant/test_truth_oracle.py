@@ -12,7 +12,7 @@ from scipy.stats import laplace, norm
 from dpaudit import Relation
 from dpaudit._util.hypothesis_bridge import explore
 from dpaudit.accountant import Part, true_epsilon, truth
-from dpaudit.accountant.composition import Limits, cases
+from dpaudit.accountant.composition import CompositionLimits, cases
 from dpaudit.claims import gaussian_delta
 from dpaudit.errors import InvalidArgument
 
@@ -81,7 +81,7 @@ def test_named_numbers():
 
 def test_the_truth_is_monotone_where_cases_say_so():
     """Every generated case, in brackets: the upper bound of the weaker one is not below the lower bound of the other."""
-    limits = Limits((1.0, 10.0), (0.01, 1.0), (1, 10), (1e-6, 0.01))
+    limits = CompositionLimits((1.0, 10.0), (0.01, 1.0), (1, 10), (1e-6, 0.01))
     strategy = cases(limits, noises=("gaussian", "laplace"), parts=2, relation=Relation.ADD_REMOVE)
     seen = []
 
@@ -107,4 +107,4 @@ def test_bad_arguments_are_refused():
     with pytest.raises(InvalidArgument, match="noise='cauchy'"):
         Part(1.0, noise="cauchy")
     with pytest.raises(InvalidArgument, match="increasing pair"):
-        Limits(deltas=(0.1, 0.01))
+        CompositionLimits(deltas=(0.1, 0.01))

@@ -49,7 +49,7 @@ def test_a_missing_library_is_named_with_its_extra():
 
 @dataclass
 class Measurement:
-    """What an OpenDP measurement looks like from outside."""
+    """The attributes of an OpenDP measurement that the adapter reads."""
 
     input_metric: str = "SymmetricDistance()"
     output_measure: str = "MaxDivergence"
@@ -113,7 +113,7 @@ def test_measures_become_claims(measure, privacy, options, expected):
         (Measurement(output_measure="SmoothedMaxDivergence"), Relation.ADD_REMOVE, "delta=None must be given"),
         (Measurement(output_measure="RenyiDivergence"), Relation.ADD_REMOVE, "order=None must be given"),
         (Measurement(output_measure="UserDivergence(x)"), Relation.ADD_REMOVE, "has no claim here"),
-        (Measurement(privacy=lambda d: 0.0), Relation.ADD_REMOVE, "cannot be told apart"),
+        (Measurement(privacy=lambda d: 0.0), Relation.ADD_REMOVE, "cannot be distinguished"),
         (
             Measurement(input_domain="VectorDomain(AtomDomain(T=f64), size=10)"),
             Relation.ADD_REMOVE,
@@ -210,7 +210,7 @@ class TestOpenDP:
 
 @dataclass
 class Perturb:
-    """What a mechanism of diffprivlib looks like from outside."""
+    """The attributes of a mechanism of diffprivlib that the adapter reads."""
 
     epsilon: float = 1.0
     delta: float = 0.0

@@ -20,7 +20,7 @@ from dpaudit import GaussianDP, Relation, Verdict
 from dpaudit.adapters import flower
 from dpaudit.errors import InvalidArgument, MissingDependency
 from mechanisms.federated import clip_updates
-from mechanisms.federated_accounting import exact_mu, update_noise_multiplier
+from mechanisms.federated.accounting import exact_mu, update_noise_multiplier
 
 INSTALLED = importlib.util.find_spec("flwr") is not None
 TURNED = np.array([[3.0], [3.0]]), np.array([[-3.0], [3.0]])
@@ -33,7 +33,7 @@ class ArrayRecord(dict):
 
 @pytest.fixture
 def flwr(monkeypatch):
-    """What the adapter needs of ``flwr.app``."""
+    """The part of ``flwr.app`` that the adapter needs."""
     app = ModuleType("flwr.app")
     app.Array, app.ArrayRecord, app.RecordDict, app.MetricRecord = np.asarray, ArrayRecord, dict, dict
     monkeypatch.setitem(sys.modules, "flwr", ModuleType("flwr"))

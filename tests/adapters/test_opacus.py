@@ -93,7 +93,7 @@ class Optimizer:
 
 @pytest.fixture
 def torch(monkeypatch):
-    """What the adapter needs of torch."""
+    """The part of torch that the adapter needs."""
     module = ModuleType("torch")
     module.generator = Generator()
     module.manual_seed = module.generator.seed

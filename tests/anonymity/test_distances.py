@@ -25,6 +25,7 @@ from dpaudit.anonymity import (
     power_sum,
     variational,
 )
+from dpaudit.anonymity.commands.options import DISTANCES_BY_NAME
 from dpaudit.anonymity.measures import DISTANCES, as_distance
 from dpaudit.errors import InvalidArgument
 
@@ -270,6 +271,7 @@ def test_distances_pickle_and_are_named():
     assert {name: distance.name for name, distance in DISTANCES.items()} == {
         name: short.get(name, name) for name in DISTANCES
     }
+    assert tuple(DISTANCES) == DISTANCES_BY_NAME, "the options of the command line"
 
 
 def test_sparse_and_dense_rows_agree():

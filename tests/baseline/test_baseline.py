@@ -178,7 +178,7 @@ def test_log_ratio_intervals_against_binomial_tails(count: int, trials: int, alp
         return mpmath.fsum(mpmath.binomial(trials, k) * p**k * (1 - p) ** (trials - k) for k in ks)
 
     def where(rises: bool, ks: range) -> Any:
-        """Where the tail, which rises or falls with p, is half the level of one share, which has half of alpha."""
+        """The point at which the tail, which rises or falls with p, is half the level of one share, which has half of alpha."""
         low, high = mpmath.mpf(0), mpmath.mpf(1)
         for _ in range(60):
             middle = (low + high) / 2

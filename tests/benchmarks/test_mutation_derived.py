@@ -145,14 +145,14 @@ def test_law_of_numerical_sparse_vector() -> None:
     assert max(excess(0.97 * worst), 0.0) + max(np.maximum(q - math.exp(0.97 * worst) * p, 0.0).sum(), 0.0) > 1e-6
 
 
-def test_a_branch_of_one_law_alone_tells_them_apart() -> None:
+def test_a_branch_of_one_law_alone_distinguishes_the_two() -> None:
     first, second = Branches((("a", 0.0, ()),)), Branches((("b", 0.0, ()),))
     assert branches.epsilon(first, second) == math.inf
     assert [side.tolist() for side in cells(first, second)] == [[1.0, 0.0], [0.0, 1.0]]
     assert branches.epsilon(exact.Laplace(0.0, 1.0), exact.Laplace(1.0, 1.0)) == pytest.approx(1.0)
 
 
-def test_weights_tell_the_coefficient_and_are_what_is_audited() -> None:
+def test_weights_determine_the_coefficient_and_are_audited() -> None:
     known = made("importance-weighting")
     weighting = ImportanceWeighting(PUBLIC, 1.0, REGULARISATION)
     data = [0.0, 1.0, 0.25]

@@ -83,13 +83,15 @@ def test_what_a_mechanism_raises_is_an_error_of_its_audit(
     assert [result["ruleId"] for result in results] == ["could-not-run"] * 6
 
 
-def test_a_process_that_dies_is_an_error_of_its_audit(project: Any) -> None:
+def test_a_process_that_ends_early_is_an_error_of_its_audit(project: Any) -> None:
     raising(project, {"leaves": "os._exit(0)", "crashes": "os.kill(os.getpid(), 11)"})
     for mode in (("-j", "2"), ("--workers", "2")):
         code, out = project.run("run", *mode, "--output", "o.json")
         assert code == 2
         assert "NO_VIOLATION_FOUND  good" in out
-        failures = {f["name"]: f["reason"] for f in json.loads(Path("o.json").read_text())["failures"]}
+        document = json.loads(Path("o.json").read_text())
+        assert not document["complete"]
+        failures = {f["name"]: f["reason"] for f in document["failures"]}
         assert failures["leaves"] == "its process died: a process ended with exit code 0."
         assert failures["crashes"] == "its process died: a process was ended by SIGSEGV."
 
@@ -103,6 +105,20 @@ def test_a_run_that_did_not_reach_its_end_is_never_green(project: Any, body: str
     ended = run_apart(project, "$D run")
     assert ended.returncode == 2
     assert b"dpaudit: the process ended " + how + b" before the run did" in ended.stderr
+
+
+ELSEWHERE = "from dpaudit.cli import main, supervisor; supervisor.possible = lambda: False; main.entry()"
+
+
+@pytest.mark.parametrize(("code", "mechanism"), [(2, "os._exit(0)"), (1, "atexit.register(os._exit, 0)")])
+def test_where_no_process_supervises_an_early_exit_is_not_green_either(project: Any, code: int, mechanism: str) -> None:
+    project.audits(
+        f"import atexit, os\ndef ends(data, size, rng):\n    {mechanism}\n    return half(data, size, rng)\n",
+        project.audit("bad", "ends"),
+    )
+    ended = subprocess.run([sys.executable, "-c", ELSEWHERE, "run"], cwd=project.root, capture_output=True, check=False)
+    assert ended.returncode == code, ended.stderr
+    assert (b"ended with exit code 0 before the run did" in ended.stderr) == (code == 2)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="runs are supervised on Linux only")
@@ -125,7 +141,7 @@ def test_a_closed_pipe_neither_stops_a_run_nor_changes_its_code(project: Any) ->
 
 def test_streams_that_are_closed_change_nothing(project: Any) -> None:
     project.audits(project.audit("bad", "half", samples=4000))
-    for closed in (">&-", "2>&-", ">&- 2>&- <&-"):
+    for closed in (">&-", "2>&- <&-"):
         ended = run_apart(project, f"$D run --output o.json {closed}")
         assert ended.returncode == 1, ended.stderr
         assert b"Traceback" not in ended.stderr
@@ -201,7 +217,7 @@ def test_an_object_whose_class_raises_is_no_audit(project: Any) -> None:
     assert project.run("list")[0] == 0
 
 
-def test_an_error_that_nobody_foresaw_is_2(
+def test_an_unexpected_error_is_2(
     project: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.audits(project.audit("good"))
@@ -223,6 +239,9 @@ def test_a_call_that_holds_the_interpreter_costs_one_audit(project: Any, monkeyp
 def test_seconds_that_cannot_be_kept_are_said_at_the_start(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
     project.audits(project.audit("good"))
     project.run("run", "--seconds", "5")
+    assert capsys.readouterr().err.startswith("Note: calls run in this process, where --seconds cannot end one")
+    project.write("good.py", "def f(data):\n    return 0\n")
+    project.run(*CHECK, "integers(0, 1)", "--samples", "100")
     assert capsys.readouterr().err.startswith("Note: calls run in this process, where --seconds cannot end one")
     project.run("run", "--seconds", "5", "--timeout", "5")
     assert capsys.readouterr().err == ""

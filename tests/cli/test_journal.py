@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import dpaudit
 from dpaudit import neighbours
-from dpaudit.cli.journal import KEPT, Journal, audit_key, read_lines, sources_digest
+from dpaudit.cli.journal import KEPT_JOURNALS, Journal, audit_key, read_lines, sources_digest
 from dpaudit.engine.accumulate.identity import describe
 from dpaudit.engine.audit import Audit
 
@@ -93,7 +93,7 @@ def test_what_a_later_run_delivered_is_not_resumed(tmp_path: Path) -> None:
 def test_a_journal_is_removed_only_if_a_newer_one_has_its_results(tmp_path: Path) -> None:
     interrupted, _ = started(tmp_path)
     interrupted.finished("one", {"result": 1})
-    for _ in range(KEPT + 2):
+    for _ in range(KEPT_JOURNALS + 2):
         started(tmp_path)[0].end()
     assert interrupted.path is not None
     assert interrupted.path.exists()
@@ -102,13 +102,13 @@ def test_a_journal_is_removed_only_if_a_newer_one_has_its_results(tmp_path: Path
     taken_over.finished("one", {"result": 1})
     started(tmp_path)
     assert not interrupted.path.exists()
-    assert len(list(tmp_path.glob("run-*.jsonl"))) == KEPT
+    assert len(list(tmp_path.glob("run-*.jsonl"))) == KEPT_JOURNALS
 
 
 def test_nothing_of_others_is_deleted_or_written_through_a_link(tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.mkdir()
-    files = [theirs / f"run-{number}.jsonl" for number in range(KEPT + 5)]
+    files = [theirs / f"run-{number}.jsonl" for number in range(KEPT_JOURNALS + 5)]
     for file in files:
         file.write_text("precious")
     (tmp_path / ".dpaudit").symlink_to(theirs)
@@ -120,7 +120,7 @@ def test_nothing_of_others_is_deleted_or_written_through_a_link(tmp_path: Path) 
     ours = tmp_path / "ours"
     ours.mkdir()
     (ours / ".gitignore").symlink_to(tmp_path / "elsewhere")
-    for number in range(KEPT + 5):
+    for number in range(KEPT_JOURNALS + 5):
         (ours / f"run-{number}.jsonl").write_text("precious")
     os.mkfifo(ours / "run-fifo.jsonl")  # reading it would wait for a writer
     assert started(ours, resume=True)[0].path is not None
@@ -183,9 +183,9 @@ def test_a_file_that_is_no_journal(tmp_path: Path, text: bytes) -> None:
 
 
 def test_old_journals_go(tmp_path: Path) -> None:
-    for _ in range(KEPT + 5):
+    for _ in range(KEPT_JOURNALS + 5):
         started(tmp_path)
-    assert len(list(tmp_path.glob("run-*.jsonl"))) == KEPT
+    assert len(list(tmp_path.glob("run-*.jsonl"))) == KEPT_JOURNALS
 
 
 def test_where_nothing_can_be_written_the_run_goes_on(tmp_path: Path) -> None:

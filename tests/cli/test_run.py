@@ -1,4 +1,4 @@
-"""What the commands do: exit codes, streams, selection, baselines, and errors of the user's."""
+"""The commands: exit codes, streams, selection, baselines, and errors of the user's."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def test_nothing_found_is_0(project: Any) -> None:
     assert "False-alarm probability spent: 1e-09." in out
 
 
-def test_a_violation_is_1_and_tells_its_story(project: Any) -> None:
+def test_a_violation_is_1_and_is_explained(project: Any) -> None:
     project.audits(project.audit("bad", "half"), project.audit("weak", samples=200))
     code, out = project.run("run")
     assert code == 1  # violation beats inconclusive
@@ -126,7 +126,7 @@ def test_trouble_in_one_audit_does_not_lose_the_others(project: Any, capsys: pyt
     assert not Path("base.json").exists()
 
 
-@pytest.mark.parametrize("how", [(), ("-j", "2"), ("--workers", "2")])
+@pytest.mark.parametrize("how", [(), ("--workers", "2")])  # for -j see test_hostile.py
 def test_leaving_the_program_is_an_error_of_that_audit(project: Any, how: tuple[str, ...]) -> None:
     project.audits(
         "import sys\nimport time\n",
@@ -246,7 +246,7 @@ def test_a_lambda_under_workers_names_the_ways_out(project: Any) -> None:
     assert code == 0, out
 
 
-def test_nobody_at_the_address_of_a_cluster_is_told_at_once(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_cluster_that_does_not_answer_is_reported_at_once(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed: pip install 'dpaudit[dask]'")
     project.audits(project.audit("a"))
     with socket.socket() as held:  # a port at which nobody listens

@@ -1,4 +1,4 @@
-"""What a person sees, word for word. Numbers that the engine finds are replaced by #."""
+"""The printed text, word for word. Numbers that the engine finds are replaced by #."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def test_a_batched_call_that_times_out_is_taken_apart_where_a_time_out_is_an_out
 
 
 class LosesOne(Executor):
-    """Runs every task here but one, which is lost with its worker; whoever comes after starts afresh."""
+    """Runs every task here but one, which is lost with its worker; later executors start afresh."""
 
     def __init__(self, lost: int) -> None:
         self.count, self.lost, self.tasks = 2, lost, 0
@@ -224,7 +224,7 @@ def test_what_was_cut_short_is_not_remembered() -> None:
 @pytest.mark.parametrize("channel", ["value", "timing"])
 @pytest.mark.parametrize("swallowed", [False, True])
 def test_an_interrupt_while_pairs_are_made_is_a_result(channel: str, swallowed: bool) -> None:
-    """Hypothesis has a callback in which Python drops whatever is raised."""
+    """Hypothesis has a callback in which Python drops every exception."""
     pressed = 0
 
     def press() -> None:

@@ -286,7 +286,7 @@ def test_a_one_run_bound_goes_on_beyond_a_hundred_times_the_claim():
     assert bounds == pytest.approx([bounds[0]] * 3, rel=0.05)
 
 
-def test_a_renyi_bound_tells_its_two_epsilons_apart():
+def test_a_renyi_bound_names_its_two_epsilons():
     bound = one_run_bound(*one_gaussian_run(2.0, 500, 0), RenyiDP(2.0, 0.1))
     assert "shown epsilon of order 2 >= " in str(bound)
     assert " at delta 1e-05" in str(bound)

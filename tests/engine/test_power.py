@@ -23,24 +23,29 @@ SEEDS_OF_SEARCH = {name: 3 if promise.limit > 10_000 else SEEDS for name, promis
 by_bug = pytest.mark.parametrize("name", PROMISES)
 
 
-def median_samples(promise: Promise, where: Any, *, budget: int, seeds: int) -> float:
-    """Median number of outputs at the violation; infinite where it was not found."""
+def median_is_at_most(limit: int, promise: Promise, where: Any, *, budget: int, seeds: int) -> bool:
+    """Compare the median number of outputs at the violation with a limit; once most seeds agree, the others are not run."""
     mechanism = promise.mechanism
-    return float(np.median(list(map(samples_to_detect, audits(mechanism, mechanism.claim, where, budget, seeds)))))
+    within = [0, 0]
+    for result in audits(mechanism, mechanism.claim, where, budget, seeds):
+        within[samples_to_detect(result) <= limit] += 1
+        if 2 * max(within) > seeds:
+            break
+    return within[True] > within[False]
 
 
 @by_bug
 def test_with_the_pair_given(name: str) -> None:
     promise = PROMISES[name]
-    assert median_samples(promise, [promise.pair], budget=2 * promise.limit, seeds=SEEDS) <= promise.limit
+    assert median_is_at_most(promise.limit, promise, [promise.pair], budget=2 * promise.limit, seeds=SEEDS)
 
 
 @by_bug
 def test_with_the_pair_searched(name: str) -> None:
     promise = PROMISES[name]
     where = neighbours.answers(len(promise.pair[0]), -10, 10)
-    budget = 15 * promise.limit
-    assert median_samples(promise, where, budget=budget, seeds=SEEDS_OF_SEARCH[name]) <= SEARCHING * promise.limit
+    limit, seeds = SEARCHING * promise.limit, SEEDS_OF_SEARCH[name]
+    assert median_is_at_most(limit, promise, where, budget=15 * promise.limit, seeds=seeds)
 
 
 # One bug for each kind of event, small budgets: nothing in the portfolio may be missing.

@@ -1,4 +1,4 @@
-"""What an audit gives to others: results, work for them, scripts that repeat the measurement; and the front doors."""
+"""Everything that leaves an audit: results, work for them, scripts that repeat the measurement; and the front doors."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_what_cannot_be_sent_to_a_worker_says_so(processes: Executor) -> None:
 
 
 def repeated(text: str, folder: str) -> str:
-    """What a script prints, for another process: it shares neither the names of this one nor its hashes of strings."""
+    """Return the output of a script in another process: it shares neither the names of this one nor its hashes of strings."""
     printed = io.StringIO()
     sys.path.insert(0, folder)
     try:
@@ -233,7 +233,7 @@ def test_what_cannot_be_written_down_is_a_marked_placeholder() -> None:
     assert "<lambda> cannot be imported by name: put it here" in script
 
 
-def test_a_class_without_a_repr_is_told_to_have_one(module: Callable[[str, str], str]) -> None:
+def test_a_class_without_a_repr_is_named_in_the_script(module: Callable[[str, str], str]) -> None:
     module("audited_class", "class Tells:\n    def sample(self, data, size, rng):\n        return [len(data)] * size\n")
     mechanism = __import__("audited_class").Tells()
     result = audit(mechanism)
@@ -287,7 +287,7 @@ def test_budgets_are_kept() -> None:
         assert result.samples >= calls
 
 
-def test_nothing_is_printed_where_nobody_watches(capfd: pytest.CaptureFixture[str]) -> None:
+def test_nothing_is_printed_without_a_terminal(capfd: pytest.CaptureFixture[str]) -> None:
     audit(noisy_count(1.0))
     audit(noisy_count(0.5))
     assert capfd.readouterr() == ("", "")

@@ -166,7 +166,7 @@ def test_drifting_words_are_noticed() -> None:
     assert any("state" in message for message in result.messages)
 
 
-def test_a_cached_answer_is_told_as_what_it_may_be() -> None:
+def test_a_cached_answer_is_described_as_possibly_cached() -> None:
     answers: dict[tuple[int, ...], float] = {}
     result = audit(lambda data: answers.setdefault(tuple(data), laplace(data)))
     assert result.verdict is Verdict.VIOLATION

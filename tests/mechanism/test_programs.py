@@ -308,7 +308,7 @@ def test_fatal_answers_and_wrong_numbers_of_outputs_end_the_audit() -> None:
         answering('{"outputs": [1, 2]}').sample([], 1, rng())
 
 
-def test_an_answer_that_nobody_asked_for_is_never_taken_for_the_next_one() -> None:
+def test_an_unrequested_answer_is_never_taken_for_the_next_one() -> None:
     mechanism = answering('{"outputs": [1]}\n{"outputs": [2]}')
     assert mechanism.sample([], 1, rng()) == [1]
     child = next(iter(children._LIVE))

@@ -14,18 +14,18 @@ from scipy import integrate, optimize, special
 
 from dpaudit.claims import gaussian_delta
 from mechanisms._common import gaussian_epsilon
-from mechanisms.bounded_density import FAMILIES, one_query_delta, potential, shape, unit_cdf
 from mechanisms.bounded_noise import composed_delta, truncated_laplace_half_width
+from mechanisms.bounded_noise.density import FAMILIES, one_query_delta, potential, shape, unit_cdf
 from mechanisms.broken.federated import NoiseOfUpdatedNorm, TruncatedNoise
 from mechanisms.federated import (
     AdaptiveClipping,
     AdaptiveRound,
 )
-from mechanisms.federated_accounting import poisson_epsilon, update_noise_multiplier
+from mechanisms.federated.accounting import poisson_epsilon, update_noise_multiplier
 from mechanisms.importance_weighting import fit_coefficients, spherical_laplace_delta
-from mechanisms.masking_formulas import gaussian_renyi
 from mechanisms.pufferfish import Secret, masking_delta
-from mechanisms.wasserstein import GaussianMixture, wasserstein_infinity
+from mechanisms.pufferfish.masking_formulas import gaussian_renyi
+from mechanisms.pufferfish.wasserstein import GaussianMixture, wasserstein_infinity
 
 
 @pytest.fixture(autouse=True)

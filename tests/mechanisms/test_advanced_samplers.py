@@ -12,21 +12,21 @@ import numpy as np
 import pytest
 from scipy import special
 
-from mechanisms.bounded_density import FAMILIES, potential, shape, unit_cdf, unit_noise
 from mechanisms.bounded_noise import BoundedNoise, composed_delta
+from mechanisms.bounded_noise.density import FAMILIES, potential, shape, unit_cdf, unit_noise
 from mechanisms.broken.federated import NoiseOfUpdatedNorm, TruncatedNoise
 from mechanisms.broken.importance_weighting import PerCoordinateNoise
 from mechanisms.federated import AdaptiveClipping, AdaptiveRound, FederatedAveraging, one_round
 from mechanisms.importance_weighting import ImportanceWeighting, SphericalLaplace, delta_method_variance, estimate
 from mechanisms.pufferfish import GaussianMasking, Secret, UnequalSpreadLaplace, WassersteinMechanism
-from mechanisms.wasserstein import GaussianMixture
+from mechanisms.pufferfish.wasserstein import GaussianMixture
 
 FALSE_ALARM = 1e-6
 WRONG_SCALES = (0.9, 1.1)
 
 
 def rejects(draws, cdf):
-    """Whether the draws leave the DKW band of level FALSE_ALARM around ``cdf``, a continuous distribution function."""
+    """Return True if the draws leave the DKW band of level FALSE_ALARM around ``cdf``, a continuous distribution function."""
     n = len(draws)
     values = cdf(np.sort(draws))
     distance = max((np.arange(1, n + 1) / n - values).max(), (values - np.arange(n) / n).max())

@@ -13,7 +13,15 @@ import pytest
 from dpaudit import exact
 from dpaudit.claims import ApproxDP, Relation
 from dpaudit.errors import InvalidArgument, MissingDependency
-from mechanisms.bounded_density import (
+from mechanisms.bounded_noise import (
+    BoundedNoise,
+    calibrate_radius,
+    composed_delta,
+    composed_epsilon,
+    gaussian_std,
+    truncated_laplace_half_width,
+)
+from mechanisms.bounded_noise.density import (
     FAMILIES,
     noise_law,
     one_query_delta,
@@ -22,17 +30,8 @@ from mechanisms.bounded_density import (
     unit_cdf,
     unit_noise,
 )
-from mechanisms.bounded_noise import (
-    ONE_QUERY_FOR_HUNDRED,
-    BoundedNoise,
-    calibrate_radius,
-    composed_delta,
-    composed_epsilon,
-    entries,
-    gaussian_std,
-    truncated_laplace_half_width,
-)
 from mechanisms.broken.bounded_noise import ClippedNoise, RadiusForLess
+from mechanisms.registry.bounded_noise import ONE_QUERY_FOR_HUNDRED, entries
 
 # family: Z, std, E|x|, f(0), acceptance, Fisher information
 CONSTANTS = {

@@ -17,8 +17,9 @@ from scipy.stats import norm
 from dpaudit.claims import ApproxDP, GaussianDP, Relation
 from dpaudit.errors import InvalidArgument
 from mechanisms.broken import dp_sgd as broken
-from mechanisms.dp_sgd import DPSGD, clipped_sum, entries, epsilon_bracket, epsilon_of, random_batches
-from mechanisms.sgd_models import LinearModel, LogisticModel, NetworkModel
+from mechanisms.dp_sgd import DPSGD, clipped_sum, epsilon_bracket, epsilon_of, random_batches
+from mechanisms.dp_sgd.models import LinearModel, LogisticModel, NetworkModel
+from mechanisms.registry.dp_sgd import entries
 
 MODELS = [LinearModel(2), LogisticModel(3), NetworkModel(2, 3)]
 ROWS = np.array([[1.0, -2.0, 0.5], [0.3, 0.1, 1.0], [-4.0, 2.0, 0.0]])

@@ -14,7 +14,6 @@ from dpaudit import exact
 from dpaudit.claims import GaussianDP, Relation, gaussian_delta
 from dpaudit.errors import InvalidArgument, MissingDependency
 from dpaudit.mechanism import Raised
-from mechanisms import federated
 from mechanisms._common import gaussian_epsilon
 from mechanisms.broken.federated import (
     LocalDpMod,
@@ -32,13 +31,14 @@ from mechanisms.federated import (
     clipping_norm_path,
     one_round,
 )
-from mechanisms.federated_accounting import (
+from mechanisms.federated.accounting import (
     exact_mu,
     local_dp_delta,
     local_dp_std,
     poisson_epsilon,
     update_noise_multiplier,
 )
+from mechanisms.registry.federated import entries
 
 ZERO_OUT, SUBSTITUTE = Relation.ZERO_OUT, Relation.SUBSTITUTE
 UPDATES = np.array([[3.0, 4.0], [0.3, -0.4], [0.0, 0.0]])
@@ -368,7 +368,7 @@ def test_zero_norm_raises_is_an_output(rng):
 
 
 def test_registry_entries_name_what_they_make():
-    found = federated.entries()
+    found = entries()
     assert len({entry.name for entry in found}) == len(found) == 9
     for entry in found:
         assert entry.make().claim == entry.claim
@@ -378,7 +378,7 @@ def test_registry_entries_name_what_they_make():
 
 def test_sound_entries_reach_their_truth():
     """Each registry pair is a canary on which the claimed mu is attained."""
-    for entry in federated.entries():
+    for entry in entries():
         if entry.bug is None:
             pair = entry.neighbours().corners()[0]
             value = exact.delta(*(entry.make().law(data) for data in pair), 0.3)

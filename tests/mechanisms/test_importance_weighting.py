@@ -15,7 +15,6 @@ from hypothesis.extra import numpy as hnp
 from dpaudit import exact
 from dpaudit.claims import PureDP, Relation
 from dpaudit.errors import InvalidArgument, MechanismError
-from mechanisms import importance_weighting
 from mechanisms.broken.importance_weighting import (
     ForgottenRegularisation,
     PerCoordinateNoise,
@@ -33,6 +32,7 @@ from mechanisms.importance_weighting import (
     weighted_covariance,
     worst_case,
 )
+from mechanisms.registry.importance_weighting import entries
 
 
 def with_constant(rows):
@@ -273,7 +273,7 @@ def test_weights_without_noise_are_constant(rng):
 
 
 def test_registry_entries_name_what_they_make():
-    found = importance_weighting.entries()
+    found = entries()
     assert len({entry.name for entry in found}) == len(found) == 5
     for entry in found:
         assert entry.make().claim == entry.claim

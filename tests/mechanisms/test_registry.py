@@ -141,7 +141,7 @@ def test_entries_that_contradict_themselves_are_refused():
 
 
 def test_find_suggests(monkeypatch):
-    monkeypatch.setattr(registry, "MODULES", ("mechanisms.registry.broken",))
+    monkeypatch.setattr(registry, "MODULES", ("broken",))
     registry.entries.cache_clear()
     try:
         assert registry.find("laplace-half-scale").truth == 2.0

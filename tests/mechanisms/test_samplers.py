@@ -46,7 +46,7 @@ SIZE = 100_000
 
 
 def fits(law: Any, outputs: Any, alpha: float = FALSE_ALARM) -> bool:
-    """Whether the outputs may come from the law; a right one is refused with probability at most alpha."""
+    """Return True if the outputs may come from the law; a right one is refused with probability at most alpha."""
     if isinstance(law, exact.Product):
         share = alpha / (len(law.laws) + 1)
         columns = list(np.asarray(outputs).T)

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from dpaudit import Verdict, exact, neighbours, verify
 from dpaudit.errors import InvalidArgument
 from mechanisms.broken import synthesis as broken
-from mechanisms.synthesis import MarginalSynthesis, entries
+from mechanisms.registry.synthesis import entries
+from mechanisms.synthesis import MarginalSynthesis
 
 COLUMNS = ("a", "b"), ("x", "y", "z")
 SMALL = MarginalSynthesis(1.5, COLUMNS, rows=2, largest=3)

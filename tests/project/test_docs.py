@@ -86,7 +86,7 @@ def blocks(page: Path) -> list[Block]:
 
 @dataclass
 class Reader:
-    """Somebody who types in what a page says."""
+    """Runs the examples of a page in order."""
 
     page: Path
     pytester: pytest.Pytester
@@ -165,7 +165,7 @@ def run(command: str, pytester: pytest.Pytester) -> tuple[int, str]:
 
 @contextlib.contextmanager
 def fresh_modules(folder: Path) -> Iterator[None]:
-    """What is imported from the folder inside is forgotten afterwards, as by a new process."""
+    """Forget modules imported from the folder inside, as a new process would."""
     path = list(sys.path)
     sys.path.insert(0, str(folder))
     try:
@@ -219,10 +219,10 @@ def test_commands_are_ones_that_exist(page: Path) -> None:
     parser, known = cli.build_parser()
     for command in commands(page):
         words = shlex.split(command)[1:]
-        if words[0] in cli.ROOMS:
-            room = importlib.import_module(cli.room_module(words[0]))
+        if words[0] in cli.PACKAGE_COMMANDS:
+            command = importlib.import_module(cli.command_module(words[0]))
             parser = cli.Parser(prog=f"dpaudit {words[0]}")
-            room.add_arguments(parser)
+            command.add_arguments(parser)
             if len(words) > 1:
                 parser.parse_args(words[1:])
             continue

@@ -324,7 +324,7 @@ def test_the_job_summary_of_a_workflow(suite: Any, monkeypatch: pytest.MonkeyPat
 
 
 def saved_baseline(suite: Any) -> None:
-    """What `dpaudit run --save-baseline` writes."""
+    """The file that `dpaudit run --save-baseline` writes."""
     before = set(sys.modules)
     assert cli.main(["run", "--save-baseline", "base.json"], stdout=io.StringIO()) in (0, 1)
     for name in set(sys.modules) - before:  # a new process would know nothing of the audits
@@ -471,6 +471,7 @@ def test_the_fixture_is_charged_once(dpaudit_audit):
 
 # Workers that need not rewrite the asserts of everything they import.
 TWO_WORKERS = ("-n", "2", "--assert=plain")
+ONE_WORKER = ("-n", "1", "--assert=plain")
 
 
 def test_with_xdist(suite: Any) -> None:
@@ -534,10 +535,10 @@ def test_expected_failure():
 """
 
 
-@pytest.mark.parametrize("words", [(), ("-n", "1")], ids=["here", "xdist"])
+@pytest.mark.parametrize("words", [(), ONE_WORKER], ids=["here", "xdist"])
 def test_a_swallowed_violation_fails(suite: Any, words: tuple[str, ...]) -> None:
     suite.tests(SWALLOWING)
-    result = suite.run_apart("--dpaudit-report", "r.json", *words)
+    result = suite.run("--dpaudit-report", "r.json", *words)
     result.assert_outcomes(failed=2, passed=1, xfailed=1)
     result.stdout.fnmatch_lines(["*its exception did not reach pytest*"])
     audits = json.loads((suite.pytester.path / "r.json").read_text())["audits"]
@@ -549,7 +550,7 @@ def test_a_swallowed_violation_fails(suite: Any, words: tuple[str, ...]) -> None
     ]
 
 
-@pytest.mark.parametrize("words", [(), ("-n", "1")], ids=["here", "xdist"])
+@pytest.mark.parametrize("words", [(), ONE_WORKER], ids=["here", "xdist"])
 def test_a_violation_in_a_thread_that_outlives_its_test_fails_the_run(suite: Any, words: tuple[str, ...]) -> None:
     suite.tests(
         "import threading\nended = threading.Event()\nthreads = []\n"
@@ -559,7 +560,7 @@ def test_a_violation_in_a_thread_that_outlives_its_test_fails_the_run(suite: Any
         "def test_start():\n    threads.append(threading.Thread(target=go))\n    threads[0].start()\n"
         "def test_later():\n    ended.set()\n    threads[0].join()\n"
     )
-    result = suite.run_apart("--dpaudit-report", "r.json", *words)
+    result = suite.run("--dpaudit-report", "r.json", *words)
     result.assert_outcomes(passed=2)
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*its exception did not reach pytest*VIOLATION*test_start*"])
@@ -582,7 +583,7 @@ def test_audits_in_fixtures_belong_to_the_session(suite: Any) -> None:
     assert names == ["test_privacy.py::test_safe", "test_privacy.py::test_safe #2", "test_privacy.py::test_unsafe"]
 
 
-@pytest.mark.parametrize("words", [(), ("-n", "1")], ids=["here", "xdist"])
+@pytest.mark.parametrize("words", [(), ONE_WORKER], ids=["here", "xdist"])
 def test_audits_that_could_not_run_are_in_the_reports(suite: Any, words: tuple[str, ...]) -> None:
     suite.audits(
         "def wrong(data, size, rng):\n    return [0.0]\n"
@@ -592,7 +593,7 @@ def test_audits_that_could_not_run_are_in_the_reports(suite: Any, words: tuple[s
         + 'odd = dpaudit.Audit(name="odd", mechanism=missing, mechanism_is_factory=True, claim=ONE, neighbours=PAIR)\n'
     )
     suite.tests("def test_other():\n    assert False\n")
-    result = suite.run_apart("--dpaudit-report", "r.json", *words)
+    result = suite.run("--dpaudit-report", "r.json", *words)
     assert result.ret == 1
     document = json.loads((suite.pytester.path / "r.json").read_text())
     assert sorted(failure["name"] for failure in document["failures"]) == ["broken", "odd"]

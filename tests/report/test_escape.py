@@ -37,7 +37,7 @@ def test_what_is_meant_to_be_seen_stays(text: str) -> None:
 
 
 @given(st.text(st.characters(exclude_characters="\\")))
-def test_what_was_there_can_be_told(text: str) -> None:
+def test_the_original_can_be_recovered(text: str) -> None:
     def unescape(found: re.Match[str]) -> str:
         return found[0].encode("ascii").decode("unicode_escape")
 

@@ -1,4 +1,4 @@
-"""The HTML page: whole, self-contained, the same on every run, and nothing in it is markup that somebody else wrote."""
+"""The HTML page: whole, self-contained, the same on every run, and nothing in it is markup from elsewhere."""
 
 from __future__ import annotations
 

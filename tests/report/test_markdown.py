@@ -43,7 +43,7 @@ def test_a_block_holds_its_text(text: str) -> None:
 
 
 def outside_code(text: str) -> str:
-    """What is left of the text without fenced blocks, code spans and escaped characters, read from left to right."""
+    """Return the text without fenced blocks, code spans and escaped characters, read from left to right."""
     text = re.sub(r"(?ms)^(`{3,})python\n.*?^\1$", "", text)
     left, at = [], 0
     while at < len(text):

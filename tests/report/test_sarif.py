@@ -27,7 +27,7 @@ TYPES: dict[str, Any] = {"object": dict, "array": list, "string": str, "boolean"
 
 
 def errors(value: Any, schema: Any, where: str = "$") -> Iterator[str]:
-    """What breaks the schema; knows the keywords that the schema above uses, and refuses others."""
+    """Return the violations of the schema; knows the keywords that the schema above uses, and refuses others."""
     assert set(schema) <= {
         "title", "definitions", "$ref", "type", "required", "properties", "additionalProperties", "items",
         "enum", "pattern", "minimum", "uniqueItems",
@@ -107,7 +107,7 @@ def test_the_schema_can_fail(where: str, value: Any) -> None:
     assert list(errors(log, SCHEMA))
 
 
-def test_alerts_are_what_somebody_has_to_act_on() -> None:
+def test_alerts_are_the_entries_that_need_action() -> None:
     found = [(alert["properties"]["audit"], alert["ruleId"], alert["level"]) for alert in alerts(outcomes())]
     assert found == [
         ("leak", "privacy-violation", "error"),
@@ -158,7 +158,7 @@ def prints(*entries: Entry) -> list[str]:
     return [alert["partialFingerprints"]["primaryLocationLineHash"] for alert in alerts(Document(entries=entries))]
 
 
-def test_fingerprints_survive_edits_and_reruns_and_tell_problems_apart() -> None:
+def test_fingerprints_survive_edits_and_reruns_and_distinguish_problems() -> None:
     entry = Entry(result=violation(), path="audits/a.py", line=12)
     rerun = violation(seed=7, samples=9, epsilon_lower=1.3, witness=None, trajectory=(), seconds=9.0)
     moved = Entry(result=rerun, path="audits\\a.py", line=99, mechanism_path="app/x.py", mechanism_line=3)

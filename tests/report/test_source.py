@@ -1,4 +1,4 @@
-"""Where a mechanism is written: wrappers, partials, methods and instances lead to our own lines, others to none."""
+"""Source lines of mechanisms: wrappers, partials, methods and instances lead to our own lines, others to none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What extraction makes of fifteen functions as people write them, with the law worked out by hand."""
+"""Extraction from fifteen functions as people write them, with the laws worked out by hand."""
 
 from __future__ import annotations
 

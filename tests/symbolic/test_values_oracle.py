@@ -17,8 +17,8 @@ from dpaudit.symbolic.values.regions import Region
 
 OPERATIONS = [
     operations.Affine(Fraction(-3, 2), Fraction(1, 4)),
-    operations.Round(Fraction(1)),
-    operations.Round(Fraction(1, 10)),
+    operations.RoundTo(Fraction(1)),
+    operations.RoundTo(Fraction(1, 10)),
     operations.Floor(),
     operations.Truncate(),
     operations.Clip(Fraction(-1), Fraction(2)),
@@ -51,7 +51,7 @@ def test_whole_numbers_of_a_region(region):
 @given(region=regions, x=st.floats(-4.9, 4.9).filter(lambda x: abs(20 * x - round(20 * x)) > 1e-6))
 def test_preimages_are_where_values_lie_in_the_region(operation, region, x):
     value = operation.value(x)
-    if isinstance(operation, operations.Round):  # 0.30000000000000004 is meant to be 3/10
+    if isinstance(operation, operations.RoundTo):  # 0.30000000000000004 is meant to be 3/10
         value = Fraction(round(value / operation.step)) * operation.step
     assert (x in operation.preimage(region)) == (value in region)
 

@@ -18,7 +18,7 @@ from dpaudit.errors import InvalidArgument
 from dpaudit.training import audit_training
 from mechanisms.broken import dp_sgd as broken
 from mechanisms.dp_sgd import DPSGD
-from mechanisms.sgd_models import LinearModel
+from mechanisms.dp_sgd.models import LinearModel
 
 FEATURES = 80
 MODEL = LinearModel(FEATURES)

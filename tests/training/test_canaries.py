@@ -7,7 +7,7 @@ import pytest
 
 from dpaudit.errors import InvalidArgument
 from dpaudit.training import blank, gradient, mislabelled
-from mechanisms.sgd_models import LogisticModel
+from mechanisms.dp_sgd.models import LogisticModel
 
 ROWS = np.array([[1.0, 2.0, 0.0], [3.0, -1.0, 1.0], [0.5, 0.5, 1.0]])
 

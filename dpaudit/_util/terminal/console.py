@@ -1,6 +1,6 @@
 """The way out to the terminal: everything that a command prints goes through a Console, which escapes it.
 
-A console never raises and never stops a run: where nobody reads any more (a closed pipe, a closed stream) it drops what is
+A console never raises and never stops a run: if its reader is gone (a closed pipe, a closed stream) it drops what is
 written. It also keeps what it writes apart from commands of CI services, which are lines of a certain form.
 """
 
@@ -54,7 +54,7 @@ class Console:
         return len(text)
 
     def flush(self) -> None:
-        """Hand over what was written; nothing happens where nobody reads."""
+        """Hand over what was written; do nothing if the reader is gone."""
         with _dropping():
             if self.stream is not None:
                 self.stream.flush()
@@ -109,7 +109,7 @@ class Unbroken:
 
 @contextlib.contextmanager
 def _dropping() -> Iterator[None]:
-    """Ignore that nobody reads (OSError), or that the stream was closed (ValueError)."""
+    """Ignore that the reader is gone (OSError), or that the stream was closed (ValueError)."""
     with contextlib.suppress(OSError, ValueError):
         yield
 

@@ -1,4 +1,4 @@
-"""What the exit codes of a command mean, and which of several wins."""
+"""The exit codes of a command, and which of several is reported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """How a command ended."""
+    """The exit code of a command."""
 
     OK = 0  # nothing found and every expectation met
     FAILED = 1  # violation, regression or unmet expectation

@@ -6,6 +6,7 @@ P(Bin(n, x) >= r). For another continuous law F the record is F^{-1}(U), so that
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
@@ -87,11 +88,7 @@ def below(x: ArrayLike, r: ArrayLike, n: ArrayLike) -> Real:
     x, r, n : array_like
         Point of the unit interval, rank of the order statistic, number of records.
     """
-    x_real, r_real, n_real = np.broadcast_arrays(*(np.asarray(v, float) for v in (x, r, n)))
-    inner = (r_real >= 1) & (r_real <= n_real)
-    safe = np.where(inner, r_real, 1.0)
-    value = special.betainc(safe, np.where(inner, n_real - safe + 1.0, 1.0), np.clip(x_real, 0.0, 1.0))
-    return np.where(inner, value, np.where(r_real < 1, (x_real > 0).astype(float), 0.0))
+    return _beta_tail(special.betainc, x, r, n, rank_below_one=lambda x: x > 0.0, rank_above_n=0.0)
 
 
 def above(x: ArrayLike, r: ArrayLike, n: ArrayLike) -> Real:
@@ -102,11 +99,17 @@ def above(x: ArrayLike, r: ArrayLike, n: ArrayLike) -> Real:
     x, r, n : array_like
         Point of the unit interval, rank of the order statistic, number of records.
     """
+    return _beta_tail(special.betaincc, x, r, n, rank_below_one=lambda x: x <= 0.0, rank_above_n=1.0)
+
+
+def _beta_tail(
+    tail: Any, x: ArrayLike, r: ArrayLike, n: ArrayLike, *, rank_below_one: Callable[[Real], Any], rank_above_n: float
+) -> Real:
     x_real, r_real, n_real = np.broadcast_arrays(*(np.asarray(v, float) for v in (x, r, n)))
     inner = (r_real >= 1) & (r_real <= n_real)
     safe = np.where(inner, r_real, 1.0)
-    value = special.betaincc(safe, np.where(inner, n_real - safe + 1.0, 1.0), np.clip(x_real, 0.0, 1.0))
-    return np.where(inner, value, np.where(r_real < 1, (x_real <= 0).astype(float), 1.0))
+    value = tail(safe, np.where(inner, n_real - safe + 1.0, 1.0), np.clip(x_real, 0.0, 1.0))
+    return np.where(inner, value, np.where(r_real < 1, rank_below_one(x_real), rank_above_n))
 
 
 def mean_above(d: ArrayLike, r: ArrayLike, n: ArrayLike) -> Any:

@@ -26,7 +26,7 @@ from dpaudit.accuracy.distributions.order_statistics import rank
 from dpaudit.accuracy.truths.certified import HistogramSetting
 from dpaudit.errors import InvalidArgument
 
-LARGEST = 2e9
+MOST_OPERATIONS = 2e9
 """Largest steps times squared records: some seconds."""
 
 
@@ -64,9 +64,9 @@ def separation(setting: HistogramSetting) -> Separation:
     (0.510014, 0.850477)
     """
     n, k = setting.n, setting.steps
-    if k * n**2 > LARGEST:
+    if k * n**2 > MOST_OPERATIONS:
         raise InvalidArgument(
-            f"n={n}, steps={k}: the exact law of the counts costs steps n^2; keep it below {LARGEST:g}."
+            f"n={n}, steps={k}: the exact law of the counts costs steps n^2; keep it below {MOST_OPERATIONS:g}."
         )
     threshold_scale, query_scale = setting.scales
     threshold = float(centre(n, setting.quantile))

@@ -13,7 +13,14 @@ from dpaudit._util.files import write_whole
 from dpaudit._util.terminal.console import Console
 from dpaudit._util.terminal.escape import inert, visible
 from dpaudit._util.terminal.exit_codes import ExitCode
-from dpaudit.anonymity.commands.options import add_columns, read, read_hierarchies, split_names
+from dpaudit.anonymity.commands.options import (
+    DISTANCES_BY_NAME,
+    add_columns,
+    add_hierarchies,
+    read,
+    read_hierarchies,
+    split_names,
+)
 from dpaudit.errors import DPAuditError, InvalidArgument
 
 if TYPE_CHECKING:
@@ -21,13 +28,12 @@ if TYPE_CHECKING:
 
     from dpaudit.anonymity.partitioning import Anonymised
 
-_DISTANCES = ("tv", "l1", "l2", "max", "kl", "kl-reverse", "js", "hellinger", "chi2", "equal", "ordered")
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``dpaudit anonymise``."""
     parser.add_argument("table", metavar="TABLE", help="the original table: a CSV file, or Parquet")
     columns = add_columns(parser)
+    add_hierarchies(columns)
     columns.add_argument(
         "--text", action="append", default=[], metavar="A,B", help="columns of digits that are no numbers"
     )
@@ -39,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--diversity", choices=("distinct", "entropy"), default="distinct", help="kind of --l (%(default)s)"
     )
     wanted.add_argument("--t", type=float, help="largest distance of a class from the table")
-    wanted.add_argument("--distance", choices=_DISTANCES, default="tv", help="for --t (%(default)s)")
+    wanted.add_argument("--distance", choices=DISTANCES_BY_NAME, default="tv", help="for --t (%(default)s)")
     method = parser.add_argument_group("method")
     method.add_argument(
         "--method",
@@ -102,7 +108,7 @@ def _release(args: argparse.Namespace) -> tuple[str, str]:
 
 
 def _anonymised(args: argparse.Namespace, table: Any, hierarchies: Any) -> Anonymised:
-    from dpaudit.anonymity.full_domain import full_domain
+    from dpaudit.anonymity.level_search import full_domain
     from dpaudit.anonymity.partitioning import mondrian
 
     if args.method == "full-domain":

@@ -17,9 +17,12 @@ if TYPE_CHECKING:
 
     from dpaudit.anonymity.tables.hierarchy import Hierarchy
 
+DISTANCES_BY_NAME = ("tv", "l1", "l2", "max", "kl", "kl-reverse", "js", "hellinger", "chi2", "equal", "ordered")
+"""The keys of :data:`dpaudit.anonymity.measures.DISTANCES`, which are not loaded to print a help text."""
+
 
 def add_columns(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
-    """Declare the options that say which columns of a table mean what, and how to read it."""
+    """Declare the options that assign the columns of a table their roles, and those for reading it."""
     columns = parser.add_argument_group("columns")
     columns.add_argument(
         "--quasi-identifiers", "-q", required=True, action="append", metavar="A,B", help="what an observer may know"
@@ -36,13 +39,17 @@ def add_columns(parser: argparse.ArgumentParser) -> argparse._ArgumentGroup:
     )
     columns.add_argument("--delimiter", help="between cells; detected by default")
     columns.add_argument("--encoding", help="UTF-8 by default")
+    return columns
+
+
+def add_hierarchies(columns: argparse._ArgumentGroup) -> None:
+    """Declare ``--hierarchies``."""
     columns.add_argument(
         "--hierarchies",
         metavar="FILE.json",
         help='how columns generalise: {"plz": {"prefixes": 4}, "age": {"intervals": [[0, 20, 40], [0, 40]]}, '
         '"job": {"taxonomy": {"health": ["nurse"]}}}',
     )
-    return columns
 
 
 def read(args: argparse.Namespace, path: str, columns: Collection[str] | None) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from dpaudit._util.terminal.escape import one_line
 from dpaudit._util.terminal.exit_codes import ExitCode
 from dpaudit.anonymity.commands.options import (
     add_columns,
+    add_hierarchies,
     read,
     read_hierarchies,
     read_requirements,
@@ -35,6 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of ``dpaudit risk``."""
     parser.add_argument("table", metavar="TABLE", help="the published table, or with --points a table of traces")
     columns = add_columns(parser)
+    add_hierarchies(columns)
     columns.add_argument(
         "--id", metavar="COLUMN", help="which record is whose, in all files; the attacker does not use it"
     )

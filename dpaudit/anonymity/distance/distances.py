@@ -37,7 +37,7 @@ from dpaudit.errors import InvalidArgument
 
 Number: TypeAlias = int | float | Fraction
 Weights: TypeAlias = Mapping[Any, Any] | Sequence[Any] | NDArray[Any]
-Array: TypeAlias = NDArray[Any]
+AnyArray: TypeAlias = NDArray[Any]
 
 _DENSE_CELLS = 1 << 22
 """Largest number of cells of a dense block of probabilities."""
@@ -55,8 +55,8 @@ class Comparison:
 
     row: NDArray[np.intp]
     value: NDArray[np.intp]
-    weight: Array
-    reference: Array
+    weight: AnyArray
+    reference: AnyArray
     domain: Sequence[Any]
     exact: bool = False
     order: tuple[Any, ...] | None = None  # the declared order of the values, if the attribute has one
@@ -67,7 +67,7 @@ class Comparison:
         return np.flatnonzero(np.r_[True, self.row[1:] != self.row[:-1]])
 
     @property
-    def size(self) -> Array:
+    def size(self) -> AnyArray:
         """The total weight of each row."""
         if self.weight.dtype.kind in "iu":
             return self.sums(self.weight)
@@ -79,17 +79,17 @@ class Comparison:
         return self.reference.sum() if self.reference.dtype.kind in "iu" else 1
 
     @property
-    def p(self) -> Array:
+    def p(self) -> AnyArray:
         """The probability of each entry in its row."""
         return divide(self.weight, self.size[self.row], self.exact)
 
     @property
-    def q(self) -> Array:
+    def q(self) -> AnyArray:
         """The reference's probability of each value."""
         return divide(self.reference, self.total, self.exact)
 
     @property
-    def absent(self) -> Array:
+    def absent(self) -> AnyArray:
         """The mass that the reference has on values without an entry in the row."""
         rest = self.reference.sum() - self.sums(self.reference[self.value])
         everywhere = np.diff(np.append(self.starts, len(self.row))) == len(self.reference)
@@ -101,11 +101,11 @@ class Comparison:
         """The number of distributions compared with the reference."""
         return len(self.starts)
 
-    def sums(self, terms: Array) -> Array:
+    def sums(self, terms: AnyArray) -> AnyArray:
         """Sum the entries of each row."""
         return np.add.reduceat(terms, self.starts)
 
-    def blocks(self) -> Iterator[tuple[slice, Array]]:
+    def blocks(self) -> Iterator[tuple[slice, AnyArray]]:
         """Yield the rows of probabilities as dense blocks of a bounded number of cells."""
         height = max(1, _DENSE_CELLS // max(1, len(self.reference)))
         p, starts = self.p, np.append(self.starts, len(self.row))
@@ -129,11 +129,11 @@ class Distance(Protocol):
     def rational(self) -> bool:
         """True if it is rational (or infinite) for rational distributions, so that ``exact=True`` works."""
 
-    def per_row(self, comparison: Comparison) -> Array:
+    def per_row(self, comparison: Comparison) -> AnyArray:
         """Return the distance of each row from the reference."""
 
 
-Term: TypeAlias = Callable[[Array, Array], Array]
+Term: TypeAlias = Callable[[AnyArray, AnyArray], AnyArray]
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +159,7 @@ class Divergence:
         """Return the distance of ``p`` from ``q``."""
         return between(self, p, q, exact=exact)
 
-    def per_row(self, comparison: Comparison) -> Array:
+    def per_row(self, comparison: Comparison) -> AnyArray:
         """Return the distance of each row from the reference."""
         absent = comparison.absent
         entries = self.term(comparison.p, comparison.q[comparison.value])
@@ -199,7 +199,7 @@ class Norm:
         """Return the norm of the difference."""
         return between(self, p, q, exact=exact)
 
-    def per_row(self, comparison: Comparison) -> Array:
+    def per_row(self, comparison: Comparison) -> AnyArray:
         """Return the norm of each row's difference from the reference."""
         q = comparison.q
         result = np.empty(comparison.rows, dtype=q.dtype)
@@ -260,20 +260,20 @@ class KullbackLeibler:
         """Return the relative entropy of ``p`` with respect to ``q``."""
         return between(self, p, q, exact=exact)
 
-    def per_row(self, comparison: Comparison) -> Array:
+    def per_row(self, comparison: Comparison) -> AnyArray:
         """Return the relative entropy of each row with respect to the reference."""
         return Divergence(self.name, self.term, unit=self.unit).per_row(comparison)
 
 
-def _half_absolute(p: Array, q: Array) -> Array:
-    return cast(Array, abs(p - q) / 2)
+def _half_absolute(p: AnyArray, q: AnyArray) -> AnyArray:
+    return cast(AnyArray, abs(p - q) / 2)
 
 
-def _absolute(p: Array, q: Array) -> Array:
-    return cast(Array, abs(p - q))
+def _absolute(p: AnyArray, q: AnyArray) -> AnyArray:
+    return cast(AnyArray, abs(p - q))
 
 
-def _entropy(p: Array, q: Array) -> Array:
+def _entropy(p: AnyArray, q: AnyArray) -> AnyArray:
     """``p log(p/q) - p + q``: the extra terms sum to zero and make every term non-negative, without loss of accuracy."""
     result = np.asarray(q, dtype=np.float64).copy()  # p = 0
     some = p > 0
@@ -292,22 +292,22 @@ def _entropy(p: Array, q: Array) -> Array:
     return result
 
 
-def _entropy_reversed(p: Array, q: Array) -> Array:
+def _entropy_reversed(p: AnyArray, q: AnyArray) -> AnyArray:
     return _entropy(q, p)
 
 
-def _jensen_shannon(p: Array, q: Array) -> Array:
+def _jensen_shannon(p: AnyArray, q: AnyArray) -> AnyArray:
     middle = (p + q) / 2.0
     return 0.5 * (_entropy(p, middle) + _entropy(q, middle))
 
 
-def _hellinger(p: Array, q: Array) -> Array:
+def _hellinger(p: AnyArray, q: AnyArray) -> AnyArray:
     roots = np.sqrt(p) + np.sqrt(q)
     gap = np.divide(p - q, roots, out=np.zeros_like(roots), where=roots > 0)  # sqrt p - sqrt q without cancellation
     return np.asarray(0.5 * gap * gap)
 
 
-def _chi_square(p: Array, q: Array) -> Array:
+def _chi_square(p: AnyArray, q: AnyArray) -> AnyArray:
     result = np.full(p.shape, math.inf, dtype=p.dtype)
     result[p == 0] = 0
     some = q > 0
@@ -384,7 +384,7 @@ def compare(p: Weights, q: Weights, *, exact: bool = False) -> Comparison:
     return Comparison(np.zeros(len(domain), dtype=np.intp), np.arange(len(domain)), first, second, domain, exact)
 
 
-def checked_weights(name: str, weights: Sequence[Any], *, exact: bool = False) -> Array:
+def checked_weights(name: str, weights: Sequence[Any], *, exact: bool = False) -> AnyArray:
     """Return valid weights: counts as int64 with a positive total, other numbers as probabilities that sum to one."""
     numbers: list[Number] = []
     for weight in weights:
@@ -413,11 +413,11 @@ def checked_weights(name: str, weights: Sequence[Any], *, exact: bool = False) -
     return np.array(shares, dtype=object) if exact else np.array([float(share) for share in shares])
 
 
-def divide(numerators: Array, denominators: Any, exact: bool) -> Array:
+def divide(numerators: AnyArray, denominators: Any, exact: bool) -> AnyArray:
     """Divide elementwise, into floats or into Fractions."""
     if not exact:
-        return cast(Array, numerators / denominators)
-    return cast(Array, _fraction(numerators.astype(object), np.asarray(denominators).astype(object)))
+        return cast(AnyArray, numerators / denominators)
+    return cast(AnyArray, _fraction(numerators.astype(object), np.asarray(denominators).astype(object)))
 
 
 def _scalar(value: Any) -> Any:

@@ -21,7 +21,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from dpaudit._util.validation import check_choice, did_you_mean, shorten
-from dpaudit.anonymity.distance.distances import Array, Comparison, Weights, between, divide, variational
+from dpaudit.anonymity.distance.distances import AnyArray, Comparison, Weights, between, divide, variational
 from dpaudit.anonymity.tables.cells import as_moment, as_number
 from dpaudit.anonymity.tables.hierarchy import Taxonomy
 from dpaudit.errors import InvalidArgument
@@ -108,7 +108,7 @@ class EarthMovers:
         """Return the least cost of turning ``p`` into ``q``."""
         return between(self, p, q, exact=exact)
 
-    def per_row(self, comparison: Comparison) -> Array:
+    def per_row(self, comparison: Comparison) -> AnyArray:
         """Return the cost of turning each row into the reference."""
         if isinstance(self.ground, Equal):
             return variational.per_row(comparison)
@@ -134,7 +134,7 @@ class EarthMovers:
         return [[int(label in chain) for chain in chains] for label, _ in kept], [length for _, length in kept]
 
 
-def _on_line(comparison: Comparison, places: Sequence[int], span: int) -> Array:
+def _on_line(comparison: Comparison, places: Sequence[int], span: int) -> AnyArray:
     """Sum |P - Q| over the gaps, in time proportional to the entries.
 
     Between two neighbouring entries of a row P is constant and Q grows, so the sum of width * |P - Q| over the gaps
@@ -174,7 +174,7 @@ def _on_line(comparison: Comparison, places: Sequence[int], span: int) -> Array:
     return cost / span if exact else np.maximum(cost, 0.0) / span
 
 
-def _on_tree(comparison: Comparison, taxonomy: Taxonomy) -> Array:
+def _on_tree(comparison: Comparison, taxonomy: Taxonomy) -> AnyArray:
     inside, lengths = EarthMovers(taxonomy).functionals(comparison.domain, None)
     kind = object if comparison.exact else np.float64
     membership = np.array(inside, dtype=kind).reshape(len(lengths), len(comparison.domain)).T

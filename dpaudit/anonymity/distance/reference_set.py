@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.anonymity.distance.distances import (
-    Array,
+    AnyArray,
     Comparison,
     Distance,
     Divergence,
@@ -128,8 +128,8 @@ def _allocate(term: Term, p: Floats, low: Counts, high: Counts, size: int) -> Co
     counts = np.clip(np.floor(p * size).astype(np.int64), low, high)
     short = size - int(counts.sum())
     for index in np.argsort(counts - p * size) if short > 0 else np.argsort(p * size - counts):
-        room = int(high[index] - counts[index] if short > 0 else low[index] - counts[index])
-        moved = min(short, room) if short > 0 else max(short, room)
+        slack = int(high[index] - counts[index] if short > 0 else low[index] - counts[index])
+        moved = min(short, slack) if short > 0 else max(short, slack)
         counts[index] += moved
         short -= moved
         if not short:
@@ -278,7 +278,14 @@ def _milp_size(p: Floats, term: Term, counts: Counts, size: int) -> Counts | Non
     return np.rint(solution[:values]).astype(np.int64)
 
 
-def _solve(objective: Array, matrix: Any, lower: Array, upper: Array, bounds: tuple[Array, Array], whole: int) -> Array:
+def _solve(
+    objective: AnyArray,
+    matrix: Any,
+    lower: AnyArray,
+    upper: AnyArray,
+    bounds: tuple[AnyArray, AnyArray],
+    whole: int,
+) -> AnyArray:
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     outcome = milp(
@@ -300,7 +307,7 @@ def _solve(objective: Array, matrix: Any, lower: Array, upper: Array, bounds: tu
 class _Power:
     order: float
 
-    def __call__(self, p: Array, q: Array) -> Array:
+    def __call__(self, p: AnyArray, q: AnyArray) -> AnyArray:
         return np.asarray(np.abs(p - q) ** self.order)
 
 

@@ -36,7 +36,7 @@ REQUIREMENTS = (
     "max-risk", "average-risk", "journalist-risk", "marketer-risk", "unique", "population-unique", "k-map", "presence",
     "singled-out", "linked-disclosed", "disclosed", "m-invariance", "loss", "suppressed",
 )  # fmt: skip
-"""What may be required: at most the given value, except of k-map and m-invariance, which must be at least that."""
+"""Limits that may be set: at most the given value, except of k-map and m-invariance, which must be at least that."""
 _AT_LEAST = ("k-map", "m-invariance")
 _NEEDS = {
     "journalist-risk": "--population", "marketer-risk": "--population", "k-map": "--population", "presence": "--population",

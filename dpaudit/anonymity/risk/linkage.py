@@ -25,7 +25,7 @@ from dpaudit.errors import InvalidArgument
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disclosure:
-    """What the attack finds about one sensitive attribute.
+    """Findings of the attack about one sensitive attribute.
 
     ``disclosed`` people have candidates with one value only; ``right`` of them have that value (None without the truth).
     ``baseline`` is the share of the release that has the most frequent value, as often as a guess of it would be right.

@@ -166,7 +166,7 @@ def delta_presence(
     hierarchies: Mapping[Hashable, Hierarchy] | None = None,
     missing: MissingPolicy = "error",
 ) -> Presence:
-    """Return how surely an observer knows that somebody is in the release, or is not (Nergiz, Atzori and Clifton 2007).
+    """Return how surely an observer knows that a person is in the release, or is not (Nergiz, Atzori and Clifton 2007).
 
     A person who fits one class is in the release with probability f / F. If a person fits several classes, the classes overlap
     and this is not the probability: then the function refuses.

@@ -1,4 +1,4 @@
-"""Unicity of traces: how often a few points of a person's trace fit nobody else (de Montjoye et al. 2013).
+"""Unicity of traces: how often a few points of a person's trace fit no other person (de Montjoye et al. 2013).
 
 A trace is the set of points of one person: places with times, purchases, pages. Traces are unique even where every single point
 is shared by many people, so k-anonymity of the points says little about them.
@@ -29,7 +29,7 @@ _MISSES = 1e-3
 class Unicity:
     """The result of :func:`unicity`.
 
-    ``share`` is the probability that ``points`` random points of a random person fit nobody else. It is exact if ``draws`` is
+    ``share`` is the probability that ``points`` random points of a random person fit no other person. It is exact if ``draws`` is
     None; otherwise it was sampled, and lies in [``lower``, ``upper``] with confidence 99.9 %.
     """
 

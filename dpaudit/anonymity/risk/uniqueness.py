@@ -18,7 +18,7 @@ _COMBINATIONS = 1 << 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uniqueness:
-    """How well a combination of attributes distinguishes the records of a table.
+    """The degree to which a combination of attributes distinguishes the records of a table.
 
     ``unique`` records have values that no other record has; ``distinct`` is the number of different combinations of values,
     and ``separated`` the number of pairs of records that differ.

@@ -57,7 +57,7 @@ def singling_out(document: Document) -> list[str]:
     if "presence" in document:
         presence = document["presence"]
         said.append(
-            f"Somebody of the population is in the table with probability {presence['lower']:.3g} to {presence['upper']:.3g}; "
+            f"A person of the population is in the table with probability {presence['lower']:.3g} to {presence['upper']:.3g}; "
             f"{people(presence['absent'])} certainly not (delta-presence)."
         )
     if "population_uniqueness" in document:
@@ -100,7 +100,7 @@ def inference(document: Document) -> list[str]:
     """Return the sentences on what can be inferred about a person."""
     said = [
         f"{entry['attribute']}: {entry['disclosed']} of {document['records']} records ({percent(entry['share'])}) are in classes "
-        "with one value; whoever knows the class of a person knows theirs. "
+        "with one value; to know the class of a person is to know theirs. "
         f"The l-diversity is {entry['l']}, and the t-closeness {entry['t']:.3g}."
         for entry in document["inference"]
     ]

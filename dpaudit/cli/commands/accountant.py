@@ -13,7 +13,7 @@ from typing import Any
 
 from dpaudit._util.terminal.console import Console, Unbroken
 from dpaudit._util.terminal.exit_codes import ExitCode
-from dpaudit.accountant.check import AccountantCheck, Finding, check_accountant
+from dpaudit.accountant.check import AccountantCheck, WrongReport, check_accountant
 from dpaudit.accountant.composition import Composition
 from dpaudit.claims import Relation, Verdict
 from dpaudit.cli.collect import load_target
@@ -58,7 +58,7 @@ def _document(found: AccountantCheck) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: WrongReport) -> dict[str, Any]:
     return {
         "flaw": str(finding.flaw),
         "composition": _parts(finding.composition),

@@ -16,12 +16,12 @@ from dpaudit.cli.claim_options import claim_of
 from dpaudit.cli.collect import Collected, load_target
 from dpaudit.cli.config import Settings
 from dpaudit.cli.jobs import Interrupts, attempt, executor_for
-from dpaudit.cli.run import deliver
+from dpaudit.cli.run import CANNOT_END, deliver
 from dpaudit.engine.audit import Audit
 from dpaudit.errors import CannotFollow, InvalidArgument
 from dpaudit.mechanism import batched, per_release
 from dpaudit.mechanism.programs import program
-from dpaudit.report import KINDS, check_reports
+from dpaudit.report import FORMATS, check_reports
 from dpaudit.report.document import Document
 from dpaudit.report.terminal import Style, show_story
 from dpaudit.result.model import StoppedBy
@@ -33,11 +33,13 @@ if TYPE_CHECKING:
 def check_command(args: argparse.Namespace, settings: Settings, here: Path, out: Console, err: Console) -> int:
     """``dpaudit check``: the one audit has the alpha of the whole run."""
     console = err if args.json else out
-    check_reports({name: getattr(args, name) for name in ("output", *KINDS)})
+    check_reports({name: getattr(args, name) for name in ("output", *FORMATS)})
     with contextlib.redirect_stdout(Unbroken(console.stream)):  # what files and mechanisms print
         item = Collected(audit_of(args, settings, here), "")
         with Interrupts() as interrupts, executor_for(settings) as executor:
             options = {**settings.overrides(), "alpha": settings.alpha, "executor": executor}
+            if options.get("seconds") is not None and options.get("timeout") is None:
+                err.line(f"{CANNOT_END}.")
             outcome = attempt(item, options, settings.root, interrupts)
     entry = outcome.entry
     document = Document(

@@ -77,8 +77,8 @@ from dpaudit.result.model import Channel, Result, StoppedBy, Witness
 
 EXPLORE = 0.3  # share of the samples and seconds of a run
 RESTARTS = 0.1  # share of alpha that is kept for evidence that has to start again
-GROWTH = 0.1  # a round has this share of the outputs that were counted on its nominee
-FEWEST, MOST = 16, 1 << 20  # releases of each side in a round
+ROUND_SHARE = 0.1  # a round has this share of the outputs that were counted on its nominee
+SMALLEST_ROUND, LARGEST_ROUND = 16, 1 << 20  # releases of each side in a round
 SMALLEST_BLOCK, LARGEST_BLOCK = 64, 4096  # releases of one side in a row
 SHARE_OF_TIME = 0.25  # of the time that is left, a round may take this part
 BETS_FOR = 100_000_000  # outputs for which the sizes of bets are chosen
@@ -102,7 +102,7 @@ def accumulate(request: Request, file: str | os.PathLike[str]) -> Result:
         result = replace(known, messages=(*known.messages, SHOWN_BEFORE))
         request.emit(Finished(result))
         return result
-    return _Run(request, ledger, epoch).result()
+    return _AccumulatingRun(request, ledger, epoch).result()
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +161,7 @@ def _integer(entropy: int, *key: int) -> int:
     return int(seed_child(entropy, *key).generate_state(1, np.uint64)[0]) >> 1
 
 
-class _Run:
+class _AccumulatingRun:
     """One run: what was settled before, an exploration, and the bets."""
 
     def __init__(self, request: Request, ledger: Ledger, epoch: Epoch) -> None:
@@ -316,12 +316,12 @@ class _Run:
         return newest[-1]
 
     def _next_size(self, nominee: Nominee, left: int) -> int:
-        size = min(max(FEWEST, math.ceil(GROWTH * nominee.seen)), MOST, left // 2)
+        size = min(max(SMALLEST_ROUND, math.ceil(ROUND_SHARE * nominee.seen)), LARGEST_ROUND, left // 2)
         if self.request.deadline is not None:
             free = SHARE_OF_TIME * (self.request.deadline - time.monotonic())
             if free <= 0.0:
                 return 0
-            size = min(size, max(FEWEST, int(free / (2.0 * self.seconds_each))))
+            size = min(size, max(SMALLEST_ROUND, int(free / (2.0 * self.seconds_each))))
         return size
 
     def _draw_again(self, explored: Result) -> None:
@@ -476,7 +476,7 @@ class _Run:
         """Count the event that shows most on fresh releases, and write it down."""
         pair = tuple(reversed(nominee.pair)) if swapped else tuple(nominee.pair)
         labels: dict[int, str] = {}
-        trials = min(MEASURED, max(FEWEST, self.settled and self.trajectory[-1][0] // 2))
+        trials = min(MEASURED, max(SMALLEST_ROUND, self.settled and self.trajectory[-1][0] // 2))
         counts = [0, 0]
         with suppress(TimedOut):
             for side, data in enumerate(pair):

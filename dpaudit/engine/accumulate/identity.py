@@ -1,4 +1,4 @@
-"""What evidence is about: the mechanism with its code, the packages, the claim, and the options that shape the evidence."""
+"""Identity of what evidence is about: the mechanism with its code, the packages, the claim, and the options that shape it."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class FeatureTable:
 
     @property
     def frequency(self) -> Mapping[str, int]:
-        """How many of the outputs have each feature."""
+        """The number of outputs that have each feature."""
         return dict(zip(self.names, np.bincount(self.places, minlength=len(self.names)).tolist(), strict=True))
 
     @property

@@ -28,7 +28,7 @@ Found: TypeAlias = dict[str, float]
 
 @dataclass(frozen=True, slots=True)
 class FeatureLimits:
-    """How much of one output is read."""
+    """Limits of what is read of one output."""
 
     deepest: int = 4
     """Levels of nesting that are read."""
@@ -46,7 +46,7 @@ class FeatureLimits:
     """Lengths of the beginnings and ends of a text that are tested."""
 
 
-LIMITS = FeatureLimits()
+FEATURE_LIMITS = FeatureLimits()
 PACKED = ("<d", ">d", "<q", ">q", "<f", ">f", "<i", ">i")
 """Formats of :mod:`struct` in which bytes are read as numbers."""
 _NUMBER_IN_TEXT = re.compile(r"(?<![\w.])-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w])")
@@ -98,7 +98,7 @@ def is_test(name: str) -> bool:
 def _walk(found: Found, output: Any, path: str, depth: int) -> None:
     if isinstance(output, bool | int | float | np.integer | np.floating | np.bool_):
         found[path] = _number(output)
-    elif isinstance(output, _PLAIN) or depth > LIMITS.deepest:
+    elif isinstance(output, _PLAIN) or depth > FEATURE_LIMITS.deepest:
         return
     elif isinstance(output, str):
         _text(found, str(output), path, depth)
@@ -137,20 +137,20 @@ def _counts(found: Found, items: Iterable[Any], path: str) -> None:
         if text := _spelled(item):
             name = _count_name(text, path)
             found[name] = found.get(name, 0.0) + 1.0
-            if len(found) > LIMITS.most_features:
+            if len(found) > FEATURE_LIMITS.most_features:
                 return
 
 
 def _spelled(item: Any) -> str:
     """Return an element as text; empty if it is too long, or a number with decimals, which hardly repeats."""
     if isinstance(item, str):
-        return repr(str(item)) if len(item) <= LIMITS.longest_name else ""
+        return repr(str(item)) if len(item) <= FEATURE_LIMITS.longest_name else ""
     if isinstance(item, np.generic):
         item = item.item()
     if isinstance(item, float) and not item.is_integer():
         return ""
     text = safe_repr(item)
-    return text if len(text) <= LIMITS.longest_name else ""
+    return text if len(text) <= FEATURE_LIMITS.longest_name else ""
 
 
 def _mapping(found: Found, output: Mapping[Any, Any], path: str, depth: int) -> None:
@@ -163,7 +163,7 @@ def _mapping(found: Found, output: Mapping[Any, Any], path: str, depth: int) -> 
         elif text:
             found[_count_name(text, path)] = 1.0
             _entry(found, value, f"{path}[{text}]", depth)
-        if len(found) > LIMITS.most_features:
+        if len(found) > FEATURE_LIMITS.most_features:
             return
 
 
@@ -177,9 +177,9 @@ def _sequence(found: Found, output: Sequence[Any], path: str, depth: int) -> Non
                 if name not in found:
                     found[f"place of {text} in {path}"] = float(place)
                 found[name] = found.get(name, 0.0) + 1.0
-        elif place < LIMITS.places:
+        elif place < FEATURE_LIMITS.places:
             _entry(found, item, f"{path}[{place}]", depth)
-        if len(found) > LIMITS.most_features:
+        if len(found) > FEATURE_LIMITS.most_features:
             return
 
 
@@ -191,20 +191,20 @@ def _entry(found: Found, value: Any, path: str, depth: int) -> None:
 
 def _text(found: Found, text: str, path: str, depth: int) -> None:
     found[f"length of {path}"] = float(len(text))
-    text = text[: LIMITS.longest_text]
+    text = text[: FEATURE_LIMITS.longest_text]
     if text[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):
             return _walk(found, json.loads(text), f"json.loads({path})", depth + 1)
-    for place, number in enumerate(_NUMBER_IN_TEXT.findall(text)[: LIMITS.places]):
+    for place, number in enumerate(_NUMBER_IN_TEXT.findall(text)[: FEATURE_LIMITS.places]):
         found[f"number {place} in {path}"] = _number(number)
     _counts(found, _WORD.findall(text), path)
-    for length in LIMITS.affixes:
+    for length in FEATURE_LIMITS.affixes:
         if length < len(text):
             found[f"{path} starts with {text[:length]!r}"] = 1.0
             found[f"{path} ends with {text[-length:]!r}"] = 1.0
     for name, belongs in _CLASSES.items():
         found[f"number of {name} in {path}"] = float(sum(map(belongs, text)))
-    if len(text) <= LIMITS.characters:
+    if len(text) <= FEATURE_LIMITS.characters:
         for place, character in enumerate(text):
             found[f"ord({path}[{place}])"] = float(ord(character))
     return None
@@ -212,12 +212,12 @@ def _text(found: Found, text: str, path: str, depth: int) -> None:
 
 def _bytes(found: Found, data: bytes, path: str, depth: int) -> None:
     found[f"length of {path}"] = float(len(data))
-    for place, byte in enumerate(data[: LIMITS.characters]):
+    for place, byte in enumerate(data[: FEATURE_LIMITS.characters]):
         found[f"byte {place} of {path}"] = float(byte)
     for form in PACKED:
         count, rest = divmod(len(data), struct.calcsize(form))
         if data and not rest:
-            count = min(count, LIMITS.places)
+            count = min(count, FEATURE_LIMITS.places)
             numbers = struct.unpack_from(f"{form[0]}{count}{form[1]}", data)
             for place, number in enumerate(numbers):
                 found[f"number {place} of {path} packed as {form}"] = float(number)

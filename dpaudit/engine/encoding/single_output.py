@@ -30,11 +30,11 @@ from dpaudit.engine.encoding.remainders import EXACT_INTEGER, NUMERIC, numeric
 from dpaudit.engine.encoding.structure import OPAQUE, array_label, placeholder, printable, with_rest
 from dpaudit.mechanism import MOST_ITEMS, Raised
 
-DEEPEST = 20  # levels of nesting that are read; deeper parts are encoded by their repr
+DEEPEST_READ = 20  # levels of nesting that are read; deeper parts are encoded by their repr
 FEW_KEYS = 4  # a mapping with so many keys has its order in the structure, a larger one in numbers
 TWO_FLOATS = 2**106  # smaller integers are the sum of two floats
 NUMBER = placeholder("number")
-NAMES = (str, bytes, int, np.integer, np.bool_, types.NoneType, enum.Enum)  # keys that are part of the structure
+NAME_TYPES = (str, bytes, int, np.integer, np.bool_, types.NoneType, enum.Enum)  # keys that are part of the structure
 
 _STRING = frozenset({str})
 _NUMBER = r"(?P<number>(?<![\w.])[-+]?(?:(?!0\d)\d+{}(?:[eE][-+]?\d+)?|nan|inf)(?![\w.]))"
@@ -94,7 +94,7 @@ class Reader:
         self._inside.append(id(output))
         before = len(self.leaves)
         try:
-            return self._container(output) if len(self._inside) <= DEEPEST else self._read_repr(output)
+            return self._container(output) if len(self._inside) <= DEEPEST_READ else self._read_repr(output)
         except Exception as error:  # a user's class may raise anything
             del self.leaves[before:]
             return f"{OPAQUE}{type(output).__name__} that raises {type(error).__name__}"
@@ -297,7 +297,7 @@ def _by_text(part: tuple[str, list[float]]) -> tuple[str, list[tuple[bool, float
 
 
 def _is_name(key: Any) -> bool:
-    return isinstance(key, NAMES) or (isinstance(key, tuple) and all(map(_is_name, key)))
+    return isinstance(key, NAME_TYPES) or (isinstance(key, tuple) and all(map(_is_name, key)))
 
 
 class Layout(NamedTuple):

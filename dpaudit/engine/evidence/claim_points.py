@@ -94,7 +94,7 @@ def curve_points(claim: Claim) -> Points:
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class GridStretch:
     """A stretch of the grid on which a bound is read: its values in ascending order, the last of them an anchor."""
 
     values: tuple[float, ...]
@@ -106,7 +106,7 @@ class Interval:
 
 
 @lru_cache(maxsize=256)
-def parameter_grid(claimed: float, largest: float) -> tuple[Interval, ...]:
+def parameter_grid(claimed: float, largest: float) -> tuple[GridStretch, ...]:
     """Return the grid on which a lower bound is read, fixed by the claim alone; the claimed value is an anchor.
 
     Anchors at every tenth of the claim up to 1.2 of it, then 10 % apart; between them steps of 0.5 % of the claim, and of
@@ -117,13 +117,13 @@ def parameter_grid(claimed: float, largest: float) -> tuple[Interval, ...]:
     [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.2, 1.32, 1.452, 1.597, 1.757, 1.933, 2.126]
     """
     unit = claimed if claimed > 0.0 else 0.01
-    grid = [Interval((0.0,))] if claimed == 0.0 else []
+    grid = [GridStretch((0.0,))] if claimed == 0.0 else []
     for tenth in range(1, 13):
         low = unit + (tenth - 11) * 0.1 * unit  # counted from the claim, so that it is met exactly
         high = unit if tenth == 10 else low + 0.1 * unit
-        grid.append(Interval((*(low + 0.005 * unit * step for step in range(1, 20)), high)))
+        grid.append(GridStretch((*(low + 0.005 * unit * step for step in range(1, 20)), high)))
     low = grid[-1].anchor
     while low < largest:
-        grid.append(Interval(tuple(low * (1.0 + 0.005 * step) for step in range(1, 21))))
+        grid.append(GridStretch(tuple(low * (1.0 + 0.005 * step) for step in range(1, 21))))
         low = grid[-1].anchor
     return tuple(grid)

@@ -53,8 +53,8 @@ class TaskLimits:
     """A task is overdue after this multiple of the longest task so far."""
     shortest_overdue: float = 1.0
     """A task is never reported as overdue before this many seconds."""
-    without_workers: float = 60.0
-    """Seconds without a single worker after which a cluster is given up."""
+    without_workers: float = 45.0
+    """Seconds without a single worker after which a cluster is given up; with two checks before, less than a minute."""
 
 
 LIMITS = TaskLimits()
@@ -289,4 +289,7 @@ class _RemoteRound:
                 elif without_since is None:
                     without_since = now
                 elif now - without_since > LIMITS.without_workers:
-                    raise LostWorker(f"there has been no worker for {LIMITS.without_workers:.0f} seconds") from None
+                    raise LostWorker(
+                        f"the cluster has had no worker for {LIMITS.without_workers:.0f} seconds; start workers and run the "
+                        "audit again"
+                    ) from None

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dpaudit.claims import Claim, distance_between
-from dpaudit.engine.evidence.claim_points import Interval, parameter_grid
+from dpaudit.engine.evidence.claim_points import GridStretch, parameter_grid
 from dpaudit.engine.evidence.e_process import (
     Bets,
     Floats,
@@ -445,7 +445,7 @@ class Campaign:
         return reached
 
     def _anchors_refuted(
-        self, grid: Sequence[Interval], points_at: Callable[[float], Points], log_threshold: float
+        self, grid: Sequence[GridStretch], points_at: Callable[[float], Points], log_threshold: float
     ) -> int:
         """Count the first intervals whose anchor alone refutes all values of the interval."""
         count = 0
@@ -459,7 +459,7 @@ class Campaign:
         return count
 
     def _interval_wealth(
-        self, interval: Interval, points_at: Callable[[float], Points], claimed: float, at_claim: Floats | None
+        self, interval: GridStretch, points_at: Callable[[float], Points], claimed: float, at_claim: Floats | None
     ) -> Floats:
         """Return the log-wealth against each value of an interval, its stake shared as :meth:`lower_bound` says."""
         values = np.array(interval.values)

@@ -13,9 +13,9 @@ functions of what came before. If the mechanism keeps its claim for a single rel
 other, the confirmation's capital is a nonnegative supermartingale given everything that came before it, and P(it ever
 reaches 1 / alpha) <= alpha by Ville's inequality, whatever larger calls do.
 
-If the confirmation fails, the audit goes on one release at a time. The capital is divided beforehand: ``RESERVE`` of it is
-never bet in the confirmation, and is what the rest of the audit starts from. Both parts together are one capital of 1, so one
-alpha covers them. If no confirmation was tried (a call for several outputs raised), all of it is left.
+If the confirmation fails, the audit goes on one release at a time. The capital is divided beforehand: ``CONFIRMATION_RESERVE``
+of it is never bet in the confirmation, and the rest of the audit starts from it. Both parts together are one capital of 1, so
+one alpha covers them. If no confirmation was tried (a call for several outputs raised), all of it is left.
 
 A lower bound does not rest on single releases: it rests on the promise of ``dpaudit.batched`` that the outputs of a call are
 independent releases.
@@ -33,7 +33,7 @@ from dpaudit.engine.evidence.e_process import Record, log_mean_exp
 from dpaudit.engine.sampling.serial_dependence import Timeline
 from dpaudit.engine.search.campaign import Candidate
 
-RESERVE = 0.1
+CONFIRMATION_RESERVE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +91,12 @@ class Confirmation:
     @property
     def log_left(self) -> float:
         """The log of the capital that is left for the rest of the audit."""
-        return math.log(RESERVE + (1.0 - RESERVE) * math.exp(min(self.log_wealth(), 0.0)))
+        return math.log(CONFIRMATION_RESERVE + (1.0 - CONFIRMATION_RESERVE) * math.exp(min(self.log_wealth(), 0.0)))
 
     @property
     def log_threshold_surplus(self) -> float:
-        """What the log-capital needs beyond log(1 / alpha), because a part of the capital is not bet."""
-        return -math.log1p(-RESERVE)
+        """Log-capital needed beyond log(1 / alpha), because a part of the capital is not bet."""
+        return -math.log1p(-CONFIRMATION_RESERVE)
 
     def next_size(self) -> int:
         """Return the releases of each side in the next round; 0 if the confirmation is given up."""

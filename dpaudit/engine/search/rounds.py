@@ -1,7 +1,7 @@
 """The round loop: choose a pair, draw a round on it, settle the bets, learn, and choose again.
 
 Audits, the shorter audits made while a pair is shrunk, and audits of given scores all run this loop. They differ in where
-the outputs of a round come from, which is their ``Source``.
+the outputs of a round come from, which is their ``RoundSource``.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Budget:
 
 
 class Capital(Protocol):
-    """What bets: it chooses the pair of each round, and keeps the wealth."""
+    """The bettor: it chooses the pair of each round, and keeps the wealth."""
 
     def next_candidate(self, spent: float) -> tuple[Candidate, bool]:
         """Return the pair to sample next and whether it is in the lead, after ``spent`` of the budget."""
@@ -46,7 +46,7 @@ class Capital(Protocol):
         ...
 
 
-class Source(Protocol):
+class RoundSource(Protocol):
     """Draws the outputs of a round."""
 
     def next_size(self, candidate: Candidate, *, leading: bool, left: int) -> int:
@@ -75,7 +75,7 @@ class SettledRound:
     complete: bool  # false where something cut the round short, which is raised next
 
 
-def settle_rounds(capital: Capital, source: Source, budget: Budget) -> Iterator[SettledRound]:
+def settle_rounds(capital: Capital, source: RoundSource, budget: Budget) -> Iterator[SettledRound]:
     """Draw and settle rounds until the budget is used, or raise what ended a round early after settling its beginning.
 
     Pair, size and bets of a round are functions of the rounds before it. Learning comes after settling.

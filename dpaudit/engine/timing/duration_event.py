@@ -19,9 +19,9 @@ from dpaudit.neighbours import Pair
 from dpaudit.result.model import Witness
 
 LEVELS = 64
-CELLS = 40
+DURATION_CELLS = 40
 
-TEMPLATE = '''"""Repeats a measurement of dpaudit on the channel timing: {claim}.
+TIMING_TEMPLATE = '''"""Repeats a measurement of dpaudit on the channel timing: {claim}.
 
 Event: {event}. Times differ from machine to machine: the threshold may have to be moved.
 """
@@ -101,7 +101,7 @@ def describe_times(pair: Pair, labels: Times, nanoseconds: Times, event: Duratio
         return {}
     ordered, sides = _ordered(pair, labels, nanoseconds, event)
     low, high = np.quantile(nanoseconds, [0.001, 0.99]) / 1000.0
-    edges = np.linspace(low, high if high > low else low + 1.0, CELLS + 1)
+    edges = np.linspace(low, high if high > low else low + 1.0, DURATION_CELLS + 1)
     counts = [np.histogram(side / 1000.0, edges)[0].tolist() for side in sides]
     reach = [event.microseconds, np.inf] if event.at_least else [-np.inf, event.microseconds]
     data, neighbour = source(ordered.data), source(ordered.neighbour)
@@ -149,7 +149,7 @@ def timing_witness(
     known = data_literal and neighbour_literal
     if not known:
         missing.append("the data have no literal form: rebuild them here")
-    text = TEMPLATE.format(
+    text = TIMING_TEMPLATE.format(
         claim=repr(claim),
         event=event,
         imports=import_block(

@@ -43,7 +43,7 @@ class FeatureChoice:
     """With fewer distinct outputs than this in the first round, a table of outputs shows all that there is."""
 
 
-CHOICE = FeatureChoice()
+FEATURE_CHOICE = FeatureChoice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +136,10 @@ def are_needed(sides: Sides) -> bool:
     words of a set, but not its numbers.
     """
     tables = [batch.features for batch in sides if batch.features is not None]
-    if not tables or np.unique(np.concatenate([record_keys(batch) for batch in sides])).size <= CHOICE.outputs:
+    if not tables or np.unique(np.concatenate([record_keys(batch) for batch in sides])).size <= FEATURE_CHOICE.outputs:
         return False
     _, counts = np.unique(np.concatenate([batch.codes for batch in sides]), return_counts=True)
-    if counts[counts <= CHOICE.rare].sum() > CHOICE.rare_share * counts.sum():
+    if counts[counts <= FEATURE_CHOICE.rare].sum() > FEATURE_CHOICE.rare_share * counts.sum():
         return True
     return any(
         COUNT_OF_A_NUMBER.match(name) and count < len(table)
@@ -155,8 +155,8 @@ def fit_feature_scores(sides: Sides) -> tuple[FeatureScore | None, list[Feature]
         return None, []
     score, counts = fit_naive_bayes(*(feature_rows(batch, names) for batch in sides))
     # Several features may show the same leak; one that a person can read is preferred.
-    readable = np.array([CHOICE.hard_to_read if Feature(name).hard_to_read else 1.0 for name in names])
-    best = np.argsort(-separation(score, counts) * readable, kind="stable")[: CHOICE.alone]
+    readable = np.array([FEATURE_CHOICE.hard_to_read if Feature(name).hard_to_read else 1.0 for name in names])
+    best = np.argsort(-separation(score, counts) * readable, kind="stable")[: FEATURE_CHOICE.alone]
     return FeatureScore(names, score), [Feature(names[place]) for place in best]
 
 
@@ -164,13 +164,13 @@ def _chosen(sides: Sides) -> tuple[str, ...]:
     """Return the most frequent features, and those whose frequency differs most between the sides."""
     frequency = [dict(_table(batch).frequency) for batch in sides]
     counts = {name: tuple(side.get(name, 0) for side in frequency) for side in frequency for name in side}
-    counts = {name: both for name, both in counts.items() if sum(both) >= CHOICE.fewest_outputs}
-    often = sorted(counts, key=lambda name: (-sum(counts[name]), name))[: CHOICE.most // 2]
+    counts = {name: both for name, both in counts.items() if sum(both) >= FEATURE_CHOICE.fewest_outputs}
+    often = sorted(counts, key=lambda name: (-sum(counts[name]), name))[: FEATURE_CHOICE.most // 2]
     differing = sorted(
         counts, key=lambda name: (-abs(counts[name][0] - counts[name][1]) / sum(counts[name]) ** 0.5, name)
     )
     more = [name for name in differing if name not in set(often)]
-    return tuple([*often, *more][: CHOICE.most])
+    return tuple([*often, *more][: FEATURE_CHOICE.most])
 
 
 def _table(batch: Encoded) -> FeatureTable:

@@ -44,6 +44,10 @@ class KeptOutputs:
     most_numbers: int = 4_000_000
     """Numbers of each side that are kept."""
     fewest: int = 1000
+    """Outputs of each side that are kept where they hold more numbers than that."""
+    most_numbers_of_few: int = 16_000_000
+    """Numbers of each side that are kept of these few outputs."""
+    least: int = 8
     """Outputs of each side that are kept however many numbers they hold."""
     refits: tuple[int, ...] = (64, 8)
     """Scores are fitted again, on counts of all outputs seen, after the horizon divided by each of these numbers."""
@@ -158,7 +162,8 @@ class Learner:
             if self.width > 1
             else KEPT.most_scalars
         )
-        return max(KEPT.fewest, min(most, KEPT.most_numbers // self.width))
+        few = max(KEPT.least, min(KEPT.fewest, KEPT.most_numbers_of_few // self.width))
+        return max(few, min(most, KEPT.most_numbers // self.width))
 
     def past_counts(self) -> list[tuple[Counts, bool]]:
         """Return cell counts of each view that may be compared with a later round, and whether its cells are ordered.

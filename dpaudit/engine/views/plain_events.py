@@ -51,7 +51,7 @@ from dpaudit.engine.views.condition import (
 from dpaudit.engine.views.feature import Feature
 from dpaudit.engine.views.float_grid import is_grid
 from dpaudit.engine.views.late.derived import Remainder
-from dpaudit.engine.views.scores import Coordinate, Linear
+from dpaudit.engine.views.scores import Coordinate, LinearScore
 from dpaudit.errors import InvalidArgument
 
 _KEYS = {
@@ -169,9 +169,9 @@ def _quantity(part: Mapping[str, Any]) -> Quantity:
     return Feature(str(part["feature"])) if "feature" in part else _linear(part)
 
 
-def _linear(part: Mapping[str, Any]) -> Linear:
+def _linear(part: Mapping[str, Any]) -> LinearScore:
     weights = {_place(index): float(weight) for index, weight in part["linear"]}
-    return Linear(np.array(list(weights.values()), dtype=np.float64), tuple(weights), float(part["offset"]))
+    return LinearScore(np.array(list(weights.values()), dtype=np.float64), tuple(weights), float(part["offset"]))
 
 
 def _grid(number: Any) -> int:

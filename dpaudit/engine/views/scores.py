@@ -35,6 +35,7 @@ ROWS_IN_CACHE = 32_768  # outputs scored at a time: larger pieces leave the cach
 GROUPS = (2, 4, 8, 16, 32, 64, BINS)  # numbers of groups into which bins are joined; the best is chosen
 CHARGE = 1.0  # log-likelihood that each free height must gain
 MOST_COORDINATES = 256  # coordinates that a score looks at
+COMPARED_AT_ONCE = 1 << 20  # numbers in a piece of the outputs that are compared coordinate by coordinate
 SPARSE = 4  # if at most one number in so many is present, only those are read
 GRID = 2.0**-30  # heights and ratios are multiples of it, so that their sums are exact in any order
 LARGEST_BIN = 2.0**62  # larger bin numbers are not converted to integers
@@ -326,19 +327,27 @@ def informative(first: Floats, second: Floats) -> tuple[int, ...]:
     width = first.shape[1]
     if width <= MOST_COORDINATES:
         return tuple(range(width))
-    a, b = (np.nan_to_num(side, nan=0.0, posinf=1e100, neginf=-1e100) for side in (first, second))
-    centre = np.median(np.concatenate([a, b]), axis=0)
-    best = np.zeros(width)
-    for one, other in ((a, b), (np.abs(a - centre), np.abs(b - centre))):
-        error = np.sqrt(one.var(axis=0) / len(one) + other.var(axis=0) / len(other))
-        gap = np.abs(one.mean(axis=0) - other.mean(axis=0))
-        best = np.maximum(best, np.divide(gap, error, out=np.where(gap > 0.0, np.inf, 0.0), where=error > 0.0))
+    step = max(1, COMPARED_AT_ONCE // (len(first) + len(second)))
+    starts = range(0, width, step)
+    best = np.concatenate([_differences(first[:, i : i + step], second[:, i : i + step]) for i in starts])
     chosen = np.argsort(-best, kind="stable")[:MOST_COORDINATES]
     return tuple(sorted(chosen.tolist()))
 
 
+def _differences(first: Floats, second: Floats) -> Floats:
+    """Return by how many standard errors the centre or the spread of each coordinate differs between the sides."""
+    a, b = (np.nan_to_num(side, nan=0.0, posinf=1e100, neginf=-1e100) for side in (first, second))
+    centre = np.median(np.concatenate([a, b]), axis=0)
+    best = np.zeros(first.shape[1])
+    for one, other in ((a, b), (np.abs(a - centre), np.abs(b - centre))):
+        error = np.sqrt(one.var(axis=0) / len(one) + other.var(axis=0) / len(other))
+        gap = np.abs(one.mean(axis=0) - other.mean(axis=0))
+        best = np.maximum(best, np.divide(gap, error, out=np.where(gap > 0.0, np.inf, 0.0), where=error > 0.0))
+    return best
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class Linear:
+class LinearScore:
     """A weighted sum of the coordinates."""
 
     weights: Floats
@@ -358,7 +367,7 @@ class Linear:
                 self._add(values[rows], score[rows])
         return score
 
-    def part(self, columns: range, shift: int) -> Linear:
+    def part(self, columns: range, shift: int) -> LinearScore:
         """Return the score of some coordinates, for outputs that begin with coordinate ``shift``."""
         chosen = [number for number, place in enumerate(self.index) if place in columns]
         return replace(
@@ -398,10 +407,10 @@ class Linear:
         return "score(output)"
 
 
-def fit_linear(of_d: Encoded, of_neighbour: Encoded, *, steps: int = 8) -> Linear | None:
+def fit_linear(of_d: Encoded, of_neighbour: Encoded, *, steps: int = 8) -> LinearScore | None:
     """Ridge logistic regression by a few Newton steps; None where nothing can be fitted."""
     index = informative(of_d.values, of_neighbour.values)
-    values = np.concatenate([of_d.values, of_neighbour.values])[:, index]
+    values = np.concatenate([of_d.values[:, index], of_neighbour.values[:, index]])
     target = np.concatenate([np.ones(len(of_d)), np.zeros(len(of_neighbour))])
     values = np.where(np.abs(values) < 1e150, values, np.nan)
     known = np.isfinite(values).any(axis=0)
@@ -431,7 +440,7 @@ def fit_linear(of_d: Encoded, of_neighbour: Encoded, *, steps: int = 8) -> Linea
     if exact:
         grid = GRID * 2.0 ** np.frexp(np.abs(weights).max())[1]
         weights, offset = _on_grid(weights, grid), _on_grid(offset, grid)
-    return Linear(weights, index, float(offset), exact)
+    return LinearScore(weights, index, float(offset), exact)
 
 
 def _in_pieces(rows: Floats, pieces_of: int | None = None) -> Floats:
@@ -447,7 +456,7 @@ def _in_pieces(rows: Floats, pieces_of: int | None = None) -> Floats:
     return filled.reshape(count, size, rows.shape[1])
 
 
-def sum_tables(score: NaiveBayes | Linear, batch: Encoded, groups: Sequence[Group]) -> Floats:
+def sum_tables(score: NaiveBayes | LinearScore, batch: Encoded, groups: Sequence[Group]) -> Floats:
     """Return the score of every output as a sum over groups of coordinates, which is the same because sums are exact."""
     total = score.without_coordinates(batch)
     for group in groups:
@@ -456,7 +465,7 @@ def sum_tables(score: NaiveBayes | Linear, batch: Encoded, groups: Sequence[Grou
 
 
 @lru_cache(maxsize=32)
-def _table(score: NaiveBayes | Linear, columns: range, shift: int, patterns: Patterns) -> Floats:
+def _table(score: NaiveBayes | LinearScore, columns: range, shift: int, patterns: Patterns) -> Floats:
     return score.part(columns, shift)(patterns.batch)
 
 

@@ -38,7 +38,7 @@ from dpaudit.engine.views.condition import (
 )
 from dpaudit.engine.views.feature import Feature, FeatureScore
 from dpaudit.engine.views.partition import KeyTable, Line, readable_line
-from dpaudit.engine.views.scores import Coordinate, Linear, NaiveBayes, study_tables, sum_tables
+from dpaudit.engine.views.scores import Coordinate, LinearScore, NaiveBayes, study_tables, sum_tables
 
 Counts: TypeAlias = NDArray[np.int64]
 Mask: TypeAlias = NDArray[np.bool_]
@@ -458,7 +458,7 @@ class ScoreView(BaseView):
         """Score and count."""
         if block.distinct is not None:
             return self.line.count(SortedSample.counted(self.score(block.distinct.batch), block.distinct.counts))
-        if isinstance(self.score, NaiveBayes | Linear) and self.score.exact and block.groups is not None:
+        if isinstance(self.score, NaiveBayes | LinearScore) and self.score.exact and block.groups is not None:
             return self.line.tally(sum_tables(self.score, block.batch, block.groups))
         return self.line.tally(self.score(block.batch))
 

@@ -75,7 +75,7 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class RatedEvent:
     """An event with its advantage in standard errors, and how hard it is to read."""
 
     event: Event
@@ -85,13 +85,15 @@ class Offer:
 
 def simplest(sides: Sides, views: Sequence[View], points: Points, labels: Mapping[int, str]) -> Event | None:
     """Return the simplest event that keeps most of the best advantage on these outputs."""
-    offers = [offer for view in with_coordinates(sides, views) for offer in _offers(view, sides, points, labels)]
-    if not offers:
+    rated = [
+        candidate for view in with_coordinates(sides, views) for candidate in _rated_events(view, sides, points, labels)
+    ]
+    if not rated:
         return None
-    best = max(offer.score for offer in offers)
+    best = max(candidate.score for candidate in rated)
     enough = min(EVENT_CHOICE.kept_advantage * best, EVENT_CHOICE.clear) if best > 0.0 else best
-    good = [offer for offer in offers if offer.score >= enough]
-    event = min(good, key=lambda offer: (offer.complexity, -offer.score)).event
+    good = [candidate for candidate in rated if candidate.score >= enough]
+    event = min(good, key=lambda candidate: (candidate.complexity, -candidate.score)).event
     return replace(event, note=explained(labels))
 
 
@@ -108,7 +110,7 @@ def with_coordinates(sides: Sides, views: Sequence[View]) -> Iterator[View]:
             yield ScoreView(f"output[{index}]", score, readable_line([score(batch) for batch in sides]))
 
 
-def _offers(view: View, sides: Sides, points: Points, labels: Mapping[int, str]) -> Iterator[Offer]:
+def _rated_events(view: View, sides: Sides, points: Points, labels: Mapping[int, str]) -> Iterator[RatedEvent]:
     counts = np.stack([view.count(Block(batch)) for batch in sides])
     if counts.shape[1] < 2 or counts.sum(axis=1).min() == 0:
         return
@@ -129,7 +131,7 @@ def _offers(view: View, sides: Sides, points: Points, labels: Mapping[int, str])
                 _absorb_empty(view, cells, counts)
             cells[_unseen(view, counts)] = False
             event = Event(view, cells, labels, swapped)
-            yield Offer(event, float(scores[point]), _complexity(view, str(event)))
+            yield RatedEvent(event, float(scores[point]), _complexity(view, str(event)))
 
 
 def _absorb_empty(view: View, cells: Mask, counts: NDArray[np.int64]) -> None:

@@ -20,7 +20,7 @@ from dpaudit.engine.witness.main_source import main_source
 from dpaudit.engine.witness.python_code import EventCode
 from dpaudit.mechanism import Batched, Fresh, Mechanism, Named, PerRelease, Plain, Then
 from dpaudit.mechanism.conversations import Conversation
-from dpaudit.result.model import CLAIM_KINDS, Witness
+from dpaudit.result.model import Witness
 
 PLACEHOLDER = "PLACEHOLDER"
 WRAPPERS = ("after", "batched", "fresh", "per_release")
@@ -267,7 +267,7 @@ def write(origin: Any) -> Written:
     if kind.__module__ not in ("__main__", "builtins") and _found(kind.__module__, kind.__qualname__) is kind:
         text = repr(origin)
         try:
-            names = {"Relation": claims.Relation, **{name: getattr(claims, name) for name in CLAIM_KINDS}}
+            names = {"Relation": claims.Relation, **claims.CLAIM_KINDS}
             if constructed(text, {kind.__name__: kind, **names}) == origin:
                 used = tuple(name for name in names if name in text)
                 return Written((f"from {kind.__module__} import {kind.__name__}",), text, used)

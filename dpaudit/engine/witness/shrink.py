@@ -1,7 +1,7 @@
 """Shrink the pair that refuted the claim to the smallest one that still does, and find an event that a person can check.
 
 Shrinking never changes the verdict. Hypothesis walks towards smaller pairs; its predicate, a short audit of one pair, is
-memoised by the pair, so that it is deterministic whatever the mechanism does. The pair it ends at is confirmed outside
+memoised by the pair, so that it is deterministic even if the mechanism is not. The pair it ends at is confirmed outside
 Hypothesis on fresh outputs, the j-th attempt at ``alpha / (j (j + 1))``; if that fails, the original pair is tried, and
 reported as unconfirmed if that fails too.
 
@@ -93,7 +93,7 @@ SHRINK = ShrinkLimits()
 
 
 @dataclass
-class Looker:
+class PairAuditor:
     """Audits one pair at a time, each with seeds of its own."""
 
     sampler: Sampler
@@ -103,7 +103,7 @@ class Looker:
     deadline: float | None = None  # monotonic; after it no further pair is audited
     allowed: int = SHRINK.always  # outputs of both sides that may be drawn in all
     drawn: int = 0
-    looks: int = 0
+    audits: int = 0
     _alone: set[Hashable] = field(default_factory=set)  # pairs that are audited one release at a time
     _containers: dict[Hashable, set[Container]] = field(default_factory=dict)  # by pair
 
@@ -138,7 +138,7 @@ class Looker:
 
         ``BatchRaised`` means that the pair is to be audited once more, which will be one release at a time.
         """
-        self.looks += 1
+        self.audits += 1
         campaign = Campaign(
             self.request.claim,
             self.points,
@@ -148,7 +148,7 @@ class Looker:
             build=self.build,
             growth=growth_of(self.sampler_for(pair)),
         )
-        source = _OnePair(self, log_threshold, base + self.looks)
+        source = _OnePair(self, log_threshold, base + self.audits)
         for settled in settle_rounds(campaign, source, Budget(samples)):
             if settled.log_wealth >= log_threshold:
                 return settled.candidate.learner
@@ -187,7 +187,7 @@ class Looker:
 class _OnePair:
     """Rounds of one short audit, drawn in this process."""
 
-    looker: Looker
+    auditor: PairAuditor
     log_threshold: float
     number: int  # names the seeds
 
@@ -196,26 +196,26 @@ class _OnePair:
         return min(candidate.next_size(leading=True, log_threshold=self.log_threshold), left)
 
     def draw(self, candidate: Candidate, size: int) -> TaskResult:
-        looker, learner, pair = self.looker, candidate.learner, candidate.pair
-        sampler = looker.sampler_for(pair)
-        sizes = sampler.blocks(size, timed=looker.deadline is not None, width=learner.width)
+        auditor, learner, pair = self.auditor, candidate.learner, candidate.pair
+        sampler = auditor.sampler_for(pair)
+        sizes = sampler.blocks(size, timed=auditor.deadline is not None, width=learner.width)
         task = Task(
-            sampler, pair.data, pair.neighbour, learner.views, looker.entropy,
+            sampler, pair.data, pair.neighbour, learner.views, auditor.entropy,
             (self.number, candidate.rounds), 0, sizes, learner.rows_to_keep(len(sizes)), learner.features,
         )  # fmt: skip
         ended = run_task(
-            task, deadline=looker.deadline, on_block=lambda outputs: looker.request.emit(OutputsDrawn(outputs))
+            task, deadline=auditor.deadline, on_block=lambda outputs: auditor.request.emit(OutputsDrawn(outputs))
         )
         if ended.cause is not None:  # the call that was cut short counts too
-            looker.drawn += 2 * min(sum(block.size for block in ended.blocks) + sizes[0], size)
+            auditor.drawn += 2 * min(sum(block.size for block in ended.blocks) + sizes[0], size)
             if isinstance(ended.cause, BatchRaised):
-                looker.audit_alone(pair)
+                auditor.audit_alone(pair)
             raise ended.cause
-        looker.drawn += 2 * size
+        auditor.drawn += 2 * size
         return ended
 
     def check(self, candidate: Candidate, drawn: BlockPair) -> None:
-        self.looker.check_containers(candidate.pair, drawn.containers)
+        self.auditor.check_containers(candidate.pair, drawn.containers)
 
     def is_last(self, candidate: Candidate) -> bool:
         del candidate
@@ -226,60 +226,62 @@ def _unordered(pair: Pair) -> Hashable:
     return frozenset((fingerprint(pair.data), fingerprint(pair.neighbour)))
 
 
-def find_witness(looker: Looker, found: Pair, learner: Learner, *, spent: int) -> tuple[Witness | None, dict[str, Any]]:
+def find_witness(
+    auditor: PairAuditor, found: Pair, learner: Learner, *, spent: int
+) -> tuple[Witness | None, dict[str, Any]]:
     """Shrink the pair, confirm it, choose the event, measure it, and write it down; with a summary of the outputs.
 
     ``learner`` is what the audit learned on the pair it found; it is used where no pair could be confirmed. All budgets are in
     samples, as multiples of ``spent``, what the audit spent on that pair, so that the witness does not depend on the clock. An
     interrupt passes through to the caller: the result has to mention it, so that a run of many audits ends.
     """
-    request = looker.request
+    request = auditor.request
     try:
-        smaller = _shrink(looker, found, spent) if request.options.shrink else []
+        smaller = _shrink(auditor, found, spent) if request.options.shrink else []
         request.emit(Confirming())
         attempts = {fingerprint(tuple(found)): found}
         for pair in reversed(smaller):
             attempts.setdefault(fingerprint(tuple(pair)), pair)
-        allowed = min(max(SHRINK.confirming_factor * spent, SHRINK.fewest), looker.left)
-        confirmed = _confirm(looker, [*reversed(attempts.values())], allowed, request.options.alpha)
+        allowed = min(max(SHRINK.confirming_factor * spent, SHRINK.fewest), auditor.left)
+        confirmed = _confirm(auditor, [*reversed(attempts.values())], allowed, request.options.alpha)
         pair, learned = confirmed or (found, learner)
-        event = simplest(learned.kept(), learned.views, looker.points_on(pair), learned.labels)
-        trials = min(max(spent // 2, 1000), SHRINK.largest_measurement, looker.left // 2)
+        event = simplest(learned.kept(), learned.views, auditor.points_on(pair), learned.labels)
+        trials = min(max(spent // 2, 1000), SHRINK.largest_measurement, auditor.left // 2)
         if event is not None and (trials >= SHRINK.fewest_to_choose_on or confirmed is not None):
-            measured = measure(looker, pair, event, max(trials, SHRINK.fewest_to_choose_on))
+            measured = measure(auditor, pair, event, max(trials, SHRINK.fewest_to_choose_on))
             if any(measured.counts):
-                return _as_witness(looker, measured, confirmed is not None, pair is not found), measured.outputs
+                return _as_witness(auditor, measured, confirmed is not None, pair is not found), measured.outputs
     except (TimedOut, DPAuditError, OutOfTime):
         pass  # the pair and the event as they were found are shown instead
-    return witness_as_found(looker, found, learner)
+    return witness_as_found(auditor, found, learner)
 
 
-def witness_as_found(looker: Looker, found: Pair, learner: Learner) -> tuple[Witness | None, dict[str, Any]]:
+def witness_as_found(auditor: PairAuditor, found: Pair, learner: Learner) -> tuple[Witness | None, dict[str, Any]]:
     """Write down the pair that the audit found, with an event counted on outputs that it was not chosen on.
 
     Nothing is drawn. None only if too few outputs were kept to choose an event.
     """
     measured = (
-        _counted_on_others(found, learner, looker.points_on(found), SHRINK.fewest_of_a_leak) if learner.keeps else None
+        _counted_on_others(found, learner, auditor.points_on(found), SHRINK.fewest_of_a_leak) if learner.keeps else None
     )
-    return (None, {}) if measured is None else (_as_witness(looker, measured, False, False), measured.outputs)
+    return (None, {}) if measured is None else (_as_witness(auditor, measured, False, False), measured.outputs)
 
 
-def _shrink(looker: Looker, found: Pair, spent: int) -> list[Pair]:
+def _shrink(auditor: PairAuditor, found: Pair, spent: int) -> list[Pair]:
     """Return pairs that seem to violate the claim too, the smallest first."""
     known: dict[Hashable, bool] = {fingerprint(tuple(found)): True}
-    budget = min(max(20 * spent, SHRINK.always), SHRINK.share * looker.allowed)
+    budget = min(max(20 * spent, SHRINK.always), SHRINK.share * auditor.allowed)
     hung = False
 
     def violates(pair: Pair) -> bool:
         nonlocal hung
         key = fingerprint(tuple(pair))
         if key not in known:
-            left = budget - looker.drawn
-            late = looker.deadline is not None and time.monotonic() > looker.deadline
-            if looker.looks >= SHRINK.most_audits or left < min(spent, SHRINK.fewest) or late or hung:
+            left = budget - auditor.drawn
+            late = auditor.deadline is not None and time.monotonic() > auditor.deadline
+            if auditor.audits >= SHRINK.most_audits or left < min(spent, SHRINK.fewest) or late or hung:
                 return False
-            looker.request.emit(Shrinking(looker.looks))
+            auditor.request.emit(Shrinking(auditor.audits))
             try:
                 known[key] = look(pair, min(max(2 * spent, SHRINK.fewest), int(left)))
             except (DPAuditError, OutOfTime):  # Hypothesis would take it for the failure it is to shrink
@@ -289,27 +291,27 @@ def _shrink(looker: Looker, found: Pair, spent: int) -> list[Pair]:
         return known[key]
 
     def look(pair: Pair, allowed: int) -> bool:
-        allowed = min(allowed, SHRINK.most_one_by_one) if looker.alone(pair) else allowed
+        allowed = min(allowed, SHRINK.most_one_by_one) if auditor.alone(pair) else allowed
         threshold = math.log(1.0 / SHRINK.alpha)
         try:
-            return looker.refutes(pair, log_threshold=threshold, samples=allowed, base=SeedKey.SHRINK) is not None
+            return auditor.refutes(pair, log_threshold=threshold, samples=allowed, base=SeedKey.SHRINK) is not None
         except BatchRaised:
             return look(pair, allowed)
 
-    neighbours = looker.request.neighbours
-    with until(looker.deadline):
-        small = smallest(neighbours.strategy, violates, examples=SHRINK.examples, seed=looker.entropy % 2**32)
+    neighbours = auditor.request.neighbours
+    with until(auditor.deadline):
+        small = smallest(neighbours.strategy, violates, examples=SHRINK.examples, seed=auditor.entropy % 2**32)
     if neighbours.simpler is None:
         return [] if small is None else [small]
-    # Hypothesis divides its looks among everything that could be smaller; leaving out single parts gets as many of its own.
+    # Hypothesis divides its attempts among everything that could be smaller; leaving out single parts has as many of its own.
     steps = [small or found]
-    budget = looker.drawn + min(max(20 * spent, SHRINK.always), SHRINK.share * looker.left)
+    budget = auditor.drawn + min(max(20 * spent, SHRINK.always), SHRINK.share * auditor.left)
     while shorter := next((pair for pair in neighbours.simpler(steps[0]) if violates(pair)), None):
         steps.insert(0, shorter)
     return [steps[0], *([small] if small is not None else [])]
 
 
-def _confirm(looker: Looker, pairs: Sequence[Pair], allowed: int, alpha: float) -> tuple[Pair, Learner] | None:
+def _confirm(auditor: PairAuditor, pairs: Sequence[Pair], allowed: int, alpha: float) -> tuple[Pair, Learner] | None:
     """The first pair whose fresh outputs refute the claim by themselves, and what was learned there."""
     attempts, number = deque(pairs), 0
     while attempts:
@@ -317,7 +319,7 @@ def _confirm(looker: Looker, pairs: Sequence[Pair], allowed: int, alpha: float) 
         number += 1
         threshold = math.log(number * (number + 1) / alpha)
         try:
-            learned = looker.refutes(pair, log_threshold=threshold, samples=allowed, base=SeedKey.CONFIRM)
+            learned = auditor.refutes(pair, log_threshold=threshold, samples=allowed, base=SeedKey.CONFIRM)
         except BatchRaised:
             attempts.appendleft(pair)
             continue
@@ -339,14 +341,14 @@ class Measured:
     outputs: dict[str, Any]  # see `summary`
 
 
-def measure(looker: Looker, pair: Pair, event: Event, trials: int) -> Measured:
+def measure(auditor: PairAuditor, pair: Pair, event: Event, trials: int) -> Measured:
     """Count the event on fresh outputs of both sides."""
     ordered = Pair(pair.neighbour, pair.data) if event.swapped else pair
     features = event.view.needs_features
     try:
-        batches = looker.draw(ordered, trials, features=features)
+        batches = auditor.draw(ordered, trials, features=features)
     except BatchRaised:
-        batches = looker.draw(ordered, trials, features=features)
+        batches = auditor.draw(ordered, trials, features=features)
     counts = [event.count(batch) for batch in batches]
     lead = leading(event, described(ordered.data)[0], described(ordered.neighbour)[0], counts, trials)
     return Measured(event, ordered, counts, trials, summary(event, batches, lead))
@@ -378,12 +380,12 @@ def _counted_on_others(pair: Pair, learner: Learner, points: Points, fewest: int
     return Measured(event, ordered, counts, len(rest[0]), summary(event, (rest[0], rest[1]), lead))
 
 
-def _as_witness(looker: Looker, measured: Measured, confirmed: bool, shrunk: bool) -> Witness:
-    origin = looker.request.mechanism
+def _as_witness(auditor: PairAuditor, measured: Measured, confirmed: bool, shrunk: bool) -> Witness:
+    origin = auditor.request.mechanism
     code = measured.event.code()
     data_source, data_literal = literal(measured.pair.data)
     neighbour_source, neighbour_literal = literal(measured.pair.neighbour)
-    delta = float(looker.points.delta.min())
+    delta = float(auditor.points.delta.min())
     witness = Witness(
         data=data_source,
         neighbour=neighbour_source,
@@ -395,19 +397,19 @@ def _as_witness(looker: Looker, measured: Measured, confirmed: bool, shrunk: boo
         observed_log_ratio=observed_epsilon(measured.counts[0], measured.counts[1], measured.trials, delta),
         confirmed=confirmed,
         shrunk=shrunk,
-        seed=looker.entropy,
+        seed=auditor.entropy,
         mechanism=write(origin).public,
     )
-    one_by_one = looker.sampler_for(measured.pair).one_by_one or "raises " in witness.event
+    one_by_one = auditor.sampler_for(measured.pair).one_by_one or "raises " in witness.event
     secret = any(isinstance(data, Secret) for data in measured.pair)
     return script(
         witness,
-        looker.request.claim,
+        auditor.request.claim,
         code,
         origin,
         one_by_one=one_by_one,
         secret=secret,
-        suspects=looker.sampler.suspects,
+        suspects=auditor.sampler.suspects,
     )
 
 

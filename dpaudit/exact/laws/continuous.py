@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from scipy.special import erfcx, log_ndtr
 
-from dpaudit._util.validation import check_count, check_finite, check_generator, check_positive
+from dpaudit._util.validation import check_finite, check_positive
 from dpaudit.errors import InvalidArgument
-from dpaudit.exact.form import Array, Continuous, Form, Tail
+from dpaudit.exact.form import Array, Continuous, Form, FormLaw, Tail
 from dpaudit.exact.laws.piecewise import Pieces
 from dpaudit.exact.quadrature import gauss_legendre, log_integrals
 
@@ -22,7 +22,7 @@ _SMALLEST_SCALE = 1e-150
 
 
 @dataclass(frozen=True, slots=True)
-class Laplace:
+class Laplace(FormLaw):
     """The Laplace law: density ``exp(-|x - location| / scale) / (2 scale)``.
 
     >>> Laplace(0.0, 2.0).log_prob([0.0, 2.0]).round(6).tolist()
@@ -47,19 +47,12 @@ class Laplace:
         )
         return Form(continuous=pieces.continuous())
 
-    def log_prob(self, outputs: Any) -> Array:
-        """Log-density of each output."""
-        return self.form().log_prob(outputs)
-
-    def sample(self, size: int, rng: np.random.Generator) -> Array:
-        """Return ``size`` independent draws."""
-        check_count(minimum=0, size=size)
-        check_generator(rng=rng)
+    def _draw(self, size: int, rng: np.random.Generator) -> Array:
         return rng.laplace(self.location, self.scale, size)
 
 
 @dataclass(frozen=True, slots=True)
-class Exponential:
+class Exponential(FormLaw):
     """The one-sided exponential law: density ``exp(-(x - location) / scale) / scale`` for ``x >= location``.
 
     Two of them at different locations have different supports, so they are never private in one of the orders.
@@ -85,19 +78,12 @@ class Exponential:
         )
         return Form(continuous=pieces.continuous())
 
-    def log_prob(self, outputs: Any) -> Array:
-        """Log-density of each output."""
-        return self.form().log_prob(outputs)
-
-    def sample(self, size: int, rng: np.random.Generator) -> Array:
-        """Return ``size`` independent draws."""
-        check_count(minimum=0, size=size)
-        check_generator(rng=rng)
+    def _draw(self, size: int, rng: np.random.Generator) -> Array:
         return self.location + rng.exponential(self.scale, size)
 
 
 @dataclass(frozen=True, slots=True)
-class Gaussian:
+class Gaussian(FormLaw):
     """The normal law of mean ``location`` and standard deviation ``scale``.
 
     >>> Gaussian(1.0, 2.0).log_prob([1.0]).round(6).tolist()
@@ -122,14 +108,7 @@ class Gaussian:
             continuous=Continuous(self._log_density, self._log_mass, support, (), landmarks, (tails[0], tails[1]))
         )
 
-    def log_prob(self, outputs: Any) -> Array:
-        """Log-density of each output."""
-        return self.form().log_prob(outputs)
-
-    def sample(self, size: int, rng: np.random.Generator) -> Array:
-        """Return ``size`` independent draws."""
-        check_count(minimum=0, size=size)
-        check_generator(rng=rng)
+    def _draw(self, size: int, rng: np.random.Generator) -> Array:
         return rng.normal(self.location, self.scale, size)
 
     def _log_density(self, x: Array, side: int = 1) -> Array:  # noqa: ARG002 - smooth: both sides agree
@@ -155,7 +134,7 @@ class Gaussian:
 
 
 @dataclass(frozen=True, slots=True)
-class LaplaceGaussian:
+class LaplaceGaussian(FormLaw):
     """The law of ``location + Laplace(0, scale) + Gaussian(0, sigma)``, the two independent.
 
     With ``t = x - location``, ``b = scale`` and ``s = sigma`` the density is
@@ -192,14 +171,7 @@ class LaplaceGaussian:
             )
         )
 
-    def log_prob(self, outputs: Any) -> Array:
-        """Log-density of each output."""
-        return self.form().log_prob(outputs)
-
-    def sample(self, size: int, rng: np.random.Generator) -> Array:
-        """Return ``size`` independent draws."""
-        check_count(minimum=0, size=size)
-        check_generator(rng=rng)
+    def _draw(self, size: int, rng: np.random.Generator) -> Array:
         return rng.laplace(self.location, self.scale, size) + rng.normal(0.0, self.sigma, size)
 
     def _log_density(self, x: Array, side: int = 1) -> Array:  # noqa: ARG002 - smooth: both sides agree

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit._util.validation import check_count, check_generator, finite_array, shorten
+from dpaudit._util.validation import finite_array, shorten
 from dpaudit.errors import InvalidArgument, LawError
-from dpaudit.exact.form import Array, Continuous, Form, Tail, check_mass
+from dpaudit.exact.form import Array, Continuous, Form, FormLaw, Tail, check_mass
 from dpaudit.exact.laws.sampling import sample_density
 from dpaudit.exact.quadrature import log_integrals, resolved
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Density:
+class Density(FormLaw):
     """A law given by its log-density, a vectorised function on ``support``, smooth between ``kinks``.
 
     The mass is integrated and must be one; ``Density.normalised`` divides by it. If the support is unbounded, the largest
@@ -125,14 +125,8 @@ class Density:
             )
         )
 
-    def log_prob(self, outputs: Any) -> Array:
-        """Log-density of each output."""
-        return self.form().log_prob(outputs)
-
-    def sample(self, size: int, rng: np.random.Generator) -> Array:
+    def _draw(self, size: int, rng: np.random.Generator) -> Array:
         """Return ``size`` independent draws, by inverting the distribution function."""
-        check_count(minimum=0, size=size)
-        check_generator(rng=rng)
         part = self.form().continuous
         assert part is not None
         return sample_density(part, size, rng)

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpaudit._util.validation import check_count, check_generator, shorten
+from dpaudit._util.validation import shorten
 from dpaudit.errors import InvalidArgument
-from dpaudit.exact.form import Array, Form, as_outcomes, canonical, check_mass, log_sum
+from dpaudit.exact.form import Array, Form, FormLaw, as_outcomes, canonical, check_mass, log_sum
 
 
 @dataclass(frozen=True, slots=True, init=False, eq=False)
-class Discrete:
+class Discrete(FormLaw):
     """A law on finitely many outcomes, which may be any hashable values: numbers, strings, tuples, None, NaN.
 
     ``probabilities`` maps each outcome to its probability; they must sum to one. ``from_log`` takes log-probabilities,
@@ -83,10 +83,8 @@ class Discrete:
         table = dict(zip(self.outcomes, self.log_probabilities.tolist(), strict=True))
         return np.array([table.get(outcome, -math.inf) for outcome in as_outcomes(outputs)], dtype=np.float64)
 
-    def sample(self, size: int, rng: np.random.Generator) -> Any:
+    def _draw(self, size: int, rng: np.random.Generator) -> Any:
         """Return ``size`` outcomes: an array where all are numbers of one kind, otherwise a list."""
-        check_count(minimum=0, size=size)
-        check_generator(rng=rng)
         probabilities = np.exp(self.log_probabilities)
         chosen = rng.choice(len(self.outcomes), size=size, p=probabilities / probabilities.sum())
         for kind in (bool, int, float):

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit._util.validation import check_count, check_finite, check_generator, check_positive
+from dpaudit._util.validation import check_finite, check_positive
 from dpaudit.errors import InvalidArgument
-from dpaudit.exact.form import Array, Form, Integers, Lattice, Tail, log_difference
+from dpaudit.exact.form import Array, Form, FormLaw, Integers, Lattice, Tail, log_difference
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplace:
+class DiscreteLaplace(FormLaw):
     """The two-sided geometric law on the integers: ``P(k) = tanh(1 / (2 scale)) exp(-|k - location| / scale)``.
 
     Noise for counts (Ghosh, Roughgarden and Sundararajan 2009): with ``scale = sensitivity / epsilon`` it is exactly
@@ -48,14 +47,8 @@ class DiscreteLaplace:
             lattice=Lattice(1.0, self._log_mass, self._log_range, None, None, marks, marks, (tails[0], tails[1]), True)
         )
 
-    def log_prob(self, outputs: Any) -> Array:
-        """Log-probability of each output; minus infinity where it is not a whole number."""
-        return self.form().log_prob(outputs)
-
-    def sample(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    def _draw(self, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
         """Return ``size`` independent draws: the difference of two geometric ones."""
-        check_count(minimum=0, size=size)
-        check_generator(rng=rng)
         success = -math.expm1(-1.0 / self.scale)
         return self.location + rng.geometric(success, size) - rng.geometric(success, size)
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit._util.validation import array_within, check_count, check_generator, check_unit, shorten
+from dpaudit._util.validation import array_within, check_unit, shorten
 from dpaudit.errors import InvalidArgument, LawError
 from dpaudit.exact.form import (
     Array,
     Continuous,
     Form,
+    FormLaw,
     Integers,
     Lattice,
     Tail,
@@ -31,7 +32,7 @@ from dpaudit.exact.laws.discrete import gather
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Mixture:
+class Mixture(FormLaw):
     """Draw one of ``laws`` with probabilities ``weights``, then an output from it.
 
     >>> from dpaudit.exact import Gaussian
@@ -70,10 +71,7 @@ class Mixture:
         total: Array = np.logaddexp.reduce([w + law.log_prob(outputs) for w, law in self._parts()], axis=0)
         return total
 
-    def sample(self, size: int, rng: np.random.Generator) -> Any:
-        """Return ``size`` independent draws."""
-        check_count(minimum=0, size=size)
-        check_generator(rng=rng)
+    def _draw(self, size: int, rng: np.random.Generator) -> Any:
         shares = np.array(self.weights)
         chosen = rng.choice(shares.size, size=size, p=shares / shares.sum())
         counts = np.bincount(chosen, minlength=shares.size)
@@ -82,7 +80,7 @@ class Mixture:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class WithAtoms:
+class WithAtoms(FormLaw):
     """With probability ``weight`` an output of ``law``; otherwise one of ``atoms``, a map from outcome to probability.
 
     The probabilities of the atoms and the weight sum to one. An atom may be any hashable outcome: a number, None, a
@@ -116,14 +114,7 @@ class WithAtoms:
         points = Form({outcome: math.log(mass) for outcome, mass in self.atoms if mass > 0.0})
         return add([points, form_of(self.law).scaled(math.log(self.weight))]) if self.weight > 0.0 else points
 
-    def log_prob(self, outputs: Any) -> Array:
-        """Log-mass at the atoms, log-density elsewhere."""
-        return self.form().log_prob(outputs)
-
-    def sample(self, size: int, rng: np.random.Generator) -> Any:
-        """Return ``size`` independent draws."""
-        check_count(minimum=0, size=size)
-        check_generator(rng=rng)
+    def _draw(self, size: int, rng: np.random.Generator) -> Any:
         shares = np.array([self.weight, *(mass for _, mass in self.atoms)])
         chosen = rng.choice(shares.size, size=size, p=shares / shares.sum())
         counts = np.bincount(chosen, minlength=shares.size)

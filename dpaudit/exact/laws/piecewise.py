@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from dpaudit._util.validation import check_count, check_generator, finite_array, shorten
+from dpaudit._util.validation import finite_array, shorten
 from dpaudit.errors import InvalidArgument, LawError
-from dpaudit.exact.form import Array, Continuous, Form, Tail, check_mass
+from dpaudit.exact.form import Array, Continuous, Form, FormLaw, Tail, check_mass
 
 _FLAT = 1e-8
 """A fall of the log-density over a piece below which its mass is computed by a series."""
@@ -100,11 +99,12 @@ class Pieces:
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class PiecewiseConstant:
+class PiecewiseConstant(FormLaw):
     """A density that is constant between ``edges``; ``log_weights`` are the logs of its heights, up to one factor.
 
     The law normalises itself: the height on segment ``j`` is ``exp(log_weights[j]) / Z`` with
     ``Z = sum_j exp(log_weights[j]) (edges[j+1] - edges[j])``, all in logs. Minus infinity makes a segment empty.
+    At an edge the density is that of the segment to its right, at the last edge that of the one to its left.
 
     >>> law = PiecewiseConstant([0.0, 1.0, 3.0], [0.0, -1.0])
     >>> round(law.log_normaliser, 12) == round(float(np.log(1 + 2 * np.exp(-1.0))), 12)
@@ -118,7 +118,7 @@ class PiecewiseConstant:
     def __init__(self, edges: ArrayLike, log_weights: ArrayLike) -> None:
         borders = _sorted_edges(edges)
         if not np.isfinite(borders).all():
-            raise InvalidArgument(f"edges={shorten(edges)} must be finite; a constant density ends somewhere.")
+            raise InvalidArgument(f"edges={shorten(edges)} must be finite: a constant density has two ends.")
         weights = _log_weights(log_weights, borders.size - 1)
         with np.errstate(divide="ignore"):
             log_normaliser = float(np.logaddexp.reduce(weights + np.log(np.diff(borders))))
@@ -135,23 +135,17 @@ class PiecewiseConstant:
         """A density, closed form."""
         return Form(continuous=self._pieces().continuous())
 
-    def log_prob(self, outputs: Any) -> Array:
-        """Log-density; at an edge that of the segment to its right, and at the last edge of the one to its left."""
-        return self.form().log_prob(outputs)
-
-    def sample(self, size: int, rng: np.random.Generator) -> Array:
-        """Return ``size`` independent draws."""
-        check_count(minimum=0, size=size)
-        check_generator(rng=rng)
+    def _draw(self, size: int, rng: np.random.Generator) -> Array:
         return self._pieces().sample(size, rng)
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class PiecewiseExponential:
+class PiecewiseExponential(FormLaw):
     """A density whose logarithm is ``intercepts[j] + slopes[j] x`` on ``(edges[j], edges[j+1])``.
 
     The outer edges may be infinite, with slopes that make the mass finite. Total mass must be one;
-    ``PiecewiseExponential.normalised`` divides by it.
+    ``PiecewiseExponential.normalised`` divides by it. At an edge the density is that of the piece to its right, at the last edge
+    that of the one to its left.
 
     >>> law = PiecewiseExponential([-np.inf, 0.0, np.inf], [-np.log(2.0)] * 2, [1.0, -1.0])
     >>> law.log_prob([0.0, 3.0]).round(6).tolist()
@@ -175,7 +169,13 @@ class PiecewiseExponential:
 
     @classmethod
     def normalised(cls, edges: ArrayLike, intercepts: ArrayLike, slopes: ArrayLike) -> PiecewiseExponential:
-        """The law proportional to that log-density."""
+        """Return the law whose log-density is the given one up to a constant.
+
+        Parameters
+        ----------
+        edges, intercepts, slopes : array_like
+            As for :class:`PiecewiseExponential`, but of any positive finite mass.
+        """
         law = cls.__new__(cls)
         for name, values in (("edges", edges), ("intercepts", intercepts), ("slopes", slopes)):
             object.__setattr__(law, name, tuple(np.asarray(values, dtype=np.float64).tolist()))
@@ -202,14 +202,7 @@ class PiecewiseExponential:
         """A density, closed form."""
         return Form(continuous=self._pieces().continuous())
 
-    def log_prob(self, outputs: Any) -> Array:
-        """Log-density; at an edge that of the piece to its right, and at the last edge of the one to its left."""
-        return self.form().log_prob(outputs)
-
-    def sample(self, size: int, rng: np.random.Generator) -> Array:
-        """Return ``size`` independent draws."""
-        check_count(minimum=0, size=size)
-        check_generator(rng=rng)
+    def _draw(self, size: int, rng: np.random.Generator) -> Array:
         return self._pieces().sample(size, rng)
 
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit._util.validation import check_count, check_generator, shorten
+from dpaudit._util.validation import shorten
 from dpaudit.errors import InvalidArgument, LawError
-from dpaudit.exact.form import Array, Form, form_of
+from dpaudit.exact.form import Array, Form, FormLaw, form_of
 from dpaudit.exact.law import Law
 
 _MOST_TUPLES = 1 << 20
@@ -20,7 +20,7 @@ _MOST_TUPLES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, init=False)
-class Product:
+class Product(FormLaw):
     """The law of independent coordinates, one law each; an output is a row (a tuple, a list, an array) of that length.
 
     >>> from dpaudit.exact import Laplace
@@ -59,10 +59,8 @@ class Product:
         total: Array = np.sum([law.log_prob(column) for law, column in zip(self.laws, columns, strict=True)], axis=0)
         return total
 
-    def sample(self, size: int, rng: np.random.Generator) -> Any:
+    def _draw(self, size: int, rng: np.random.Generator) -> Any:
         """Return an array of ``size`` rows where all coordinates are numbers, otherwise a list of tuples."""
-        check_count(minimum=0, size=size)
-        check_generator(rng=rng)
         columns = [law.sample(size, rng) for law in self.laws]
         if all(isinstance(column, np.ndarray) and column.ndim == 1 for column in columns):
             return np.stack(columns, axis=1)

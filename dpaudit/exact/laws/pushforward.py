@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit._util.validation import check_count, check_generator, check_positive
+from dpaudit._util.validation import check_positive
 from dpaudit.errors import InvalidArgument, LawError
-from dpaudit.exact.form import Array, Continuous, Form, Integers, Lattice, Tail, form_of, is_real, log_total
+from dpaudit.exact.form import Array, Continuous, Form, FormLaw, Integers, Lattice, Tail, form_of, is_real, log_total
 from dpaudit.exact.law import Law
 from dpaudit.exact.laws.sampling import sample_form
 
 
 @dataclass(frozen=True, slots=True)
-class Truncated:
+class Truncated(FormLaw):
     """A law conditioned on ``low <= x <= high``; either end may be infinite.
 
     Conditioning is not post-processing: truncating to an interval that depends on the data is a classical leak.
@@ -44,14 +44,8 @@ class Truncated:
         inside = _restricted(form_of(self.law), self.low, self.high)
         return inside.scaled(-log_total(inside))
 
-    def log_prob(self, outputs: Any) -> Array:
-        """Log-density, or log-mass, of each output."""
-        return self.form().log_prob(outputs)
-
-    def sample(self, size: int, rng: np.random.Generator) -> Any:
+    def _draw(self, size: int, rng: np.random.Generator) -> Any:
         """Return ``size`` independent draws: by rejection where that is quick, otherwise by inversion."""
-        check_count(minimum=0, size=size)
-        check_generator(rng=rng)
         kept = math.exp(self._log_kept())
         if kept < 0.05:
             return sample_form(self.form(), size, rng)
@@ -66,7 +60,7 @@ class Truncated:
 
 
 @dataclass(frozen=True, slots=True)
-class Clipped:
+class Clipped(FormLaw):
     """The law of ``min(max(x, low), high)``: the mass outside becomes an atom at each end.
 
     >>> from dpaudit.exact import Laplace
@@ -94,17 +88,12 @@ class Clipped:
                 atoms[end] = float(np.logaddexp(atoms.get(end, -math.inf), mass))
         return Form(atoms, inside.lattice, inside.continuous)
 
-    def log_prob(self, outputs: Any) -> Array:
-        """Log-mass at the ends, log-density between them."""
-        return self.form().log_prob(outputs)
-
-    def sample(self, size: int, rng: np.random.Generator) -> Any:
-        """Return ``size`` independent draws."""
+    def _draw(self, size: int, rng: np.random.Generator) -> Any:
         return np.clip(self.law.sample(size, rng), self.low, self.high)
 
 
 @dataclass(frozen=True, slots=True)
-class Rounded:
+class Rounded(FormLaw):
     """The law of ``x`` rounded to the nearest multiple of ``step`` (ties to the even one, as ``numpy.round``).
 
     >>> from dpaudit.exact import Laplace
@@ -133,12 +122,7 @@ class Rounded:
             atoms[grid_point] = float(np.logaddexp(atoms.get(grid_point, -math.inf), value))
         return Form(atoms, _rounded(form.continuous, self.step) if form.continuous else None)
 
-    def log_prob(self, outputs: Any) -> Array:
-        """Log-mass of each grid point; minus infinity off the grid."""
-        return self.form().log_prob(outputs)
-
-    def sample(self, size: int, rng: np.random.Generator) -> Any:
-        """Return ``size`` independent draws."""
+    def _draw(self, size: int, rng: np.random.Generator) -> Any:
         return np.round(np.asarray(self.law.sample(size, rng)) / self.step) * self.step
 
 

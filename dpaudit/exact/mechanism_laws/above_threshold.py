@@ -27,9 +27,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpaudit._util.validation import check_count, check_finite, check_positive, finite_array
 from dpaudit.errors import InvalidArgument, LawError
+from dpaudit.exact.form import Array
 from dpaudit.exact.laws.discrete import Discrete
-
-Array = NDArray[np.float64]
 
 NONE_ABOVE = -1
 """The output of AboveThreshold when no query is found above the threshold."""

@@ -17,19 +17,19 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from dpaudit._util.validation import check_choice, check_count, check_interval, check_positive, finite_array, shorten
 from dpaudit.claims import Relation
 from dpaudit.errors import InvalidArgument
+from dpaudit.exact.form import Array
 from dpaudit.exact.laws.discrete import Discrete
 from dpaudit.exact.laws.product import Product
 from dpaudit.exact.mechanism_laws.above_threshold import above_threshold_log_pmf, worst_case_epsilon
 
-Array = NDArray[np.float64]
 Edge = Literal["left", "middle", "right"]
 
-DECILES = tuple(Fraction(d, 10) for d in range(1, 10))
+DECILE_LEVELS = tuple(Fraction(d, 10) for d in range(1, 10))
 _PLACE = {"left": 0.0, "middle": 0.5, "right": 1.0}
 
 
@@ -153,7 +153,7 @@ class HistogramDesign:
     low: float
     high: float
     steps: float | None = None
-    quantiles: tuple[Fraction, ...] = DECILES
+    quantiles: tuple[Fraction, ...] = DECILE_LEVELS
     edge: Edge = "right"
     monotone_noise: bool = False
     bugs: PrintedBugs = PrintedBugs()

@@ -27,10 +27,10 @@ from scipy.special import gammaln
 
 from dpaudit._util.validation import check_count, check_interval, check_open_unit
 from dpaudit.errors import InvalidArgument, LawError
+from dpaudit.exact.form import Array
 from dpaudit.exact.mechanism_laws.above_threshold import gauss_log_error, gauss_rule, noise_scales
 from dpaudit.exact.mechanism_laws.histogram import as_quantile
 
-Array = NDArray[np.float64]
 Rule = tuple[Array, Array]
 
 _TILE = 16
@@ -86,7 +86,7 @@ def histogram_index_law_iid(
     pieces = list(_threshold_rule(records, threshold, b1, b2, tolerance / 10.0))
     z = np.concatenate([nodes for nodes, _ in pieces])
     weights = np.concatenate([weights for _, weights in pieces]) * np.exp(-np.abs(z) / b1) / (2.0 * b1)
-    law = _propagate(records, below, _Search(z, weights, threshold, b2), tolerance / 10.0)
+    law = _propagate(records, below, _NodeSearch(z, weights, threshold, b2), tolerance / 10.0)
     total = float(law.sum())
     if not abs(total - 1.0) < max(tolerance, 1e-11):
         raise LawError(f"The law adds up to {total!r}, not 1, at tolerance={tolerance!r}; pass a larger tolerance.")
@@ -195,7 +195,7 @@ def _lattice_rule(size: int, degree: int) -> tuple[NDArray[np.intp], Array]:
 # The chain of counts
 
 
-class _Search:
+class _NodeSearch:
     """The search for all nodes z at once: column z holds the Poisson weight of count c and of nothing found yet.
 
     While no column can stop, all columns are equal, and none is stored.
@@ -296,7 +296,7 @@ class _Search:
             self._allocate(columns[:, alive])
 
 
-def _propagate(n: int, below: Array, search: _Search, tolerance: float) -> Array:
+def _propagate(n: int, below: Array, search: _NodeSearch, tolerance: float) -> Array:
     """Law of the index, from the chances ``below`` of a record to lie below each grid point."""
     steps = below.size
     law = np.zeros(steps + 1)

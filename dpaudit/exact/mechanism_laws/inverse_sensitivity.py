@@ -28,10 +28,10 @@ from dpaudit._util.validation import (
     finite_array,
 )
 from dpaudit.errors import InvalidArgument
+from dpaudit.exact.form import Array
 from dpaudit.exact.laws.discrete import Discrete
 from dpaudit.exact.laws.piecewise import PiecewiseConstant
 
-Array = NDArray[np.float64]
 Lengths = NDArray[np.int64]
 
 

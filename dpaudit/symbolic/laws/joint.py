@@ -28,7 +28,7 @@ from dpaudit.exact.quadrature import log_integral, log_integrals, resolved
 from dpaudit.symbolic.values import forms
 from dpaudit.symbolic.values.paths import Constraint, Stop, Trace
 from dpaudit.symbolic.values.regions import FULL, Region
-from dpaudit.symbolic.values.sources import ROUNDING, Source
+from dpaudit.symbolic.values.sources import LAW_ROUNDING, Source
 
 INTEGRAL_ERROR = 1e-11
 """Relative error allowed for one integral over closed forms; measured errors are below 1e-12."""
@@ -44,7 +44,7 @@ _PROJECTION = _LEGENDRE.T * _WEIGHTS * (np.arange(24)[:, None] + 0.5)
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """What a path says about its draws: independent ones with a region each, and trees of dependent ones."""
+    """The law of the draws on a path: independent ones with a region each, and trees of dependent ones."""
 
     trace: Trace
     regions: dict[int, Region]
@@ -146,7 +146,7 @@ class Node:
     def error(self) -> float:
         """Relative error of its total."""
         if not self.messages:
-            return ROUNDING
+            return LAW_ROUNDING
         deep = any(message.child.messages for message in self.messages)
         return TABLE_ERROR if deep else INTEGRAL_ERROR
 

@@ -26,7 +26,7 @@ from dpaudit.symbolic.values.arrays import SymbolicArray
 from dpaudit.symbolic.values.operations import Affine, Increasing
 from dpaudit.symbolic.values.paths import Stop
 from dpaudit.symbolic.values.regions import FULL, Region
-from dpaudit.symbolic.values.symbols import Comparison, Image, Linear, Steps, is_symbol
+from dpaudit.symbolic.values.symbols import Image, Linear, PendingComparison, Steps, is_symbol
 
 Numbers = list[Any]
 
@@ -34,7 +34,7 @@ Numbers = list[Any]
 def settle(output: Any) -> Any:
     """Decide what an output may not leave open: comparisons, and choices between things that are not all numbers."""
     if is_symbol(output):
-        if type(output) is Comparison:
+        if type(output) is PendingComparison:
             return output.concrete()
         if type(output) is Steps:
             kinds = {kind_of(value) for _, value in output.possible().cells}
@@ -44,7 +44,7 @@ def settle(output: Any) -> Any:
     if type(output) is SymbolicArray:
         cells = np.empty(output.shape, dtype=object)
         for place, cell in np.ndenumerate(output.cells):
-            cells[place] = cell.concrete() if type(cell) is Comparison else cell
+            cells[place] = cell.concrete() if type(cell) is PendingComparison else cell
         return SymbolicArray(cells, output.dtype)
     if isinstance(output, dict):
         return {(key.concrete() if is_symbol(key) else key): settle(value) for key, value in output.items()}
@@ -109,7 +109,7 @@ def _constant(value: Any) -> Hashable:
 
 
 @dataclass(frozen=True, slots=True)
-class Coordinate:
+class OutputCoordinate:
     """The law of one number of an output, with total mass one; ``value`` if it is certain.
 
     ``tag`` is what belongs to the skeleton: the offset of a grid. ``certified`` is False if the density may vanish inside its
@@ -127,14 +127,14 @@ class Coordinate:
         return self.law.form()  # type: ignore[no-any-return]
 
 
-def certain(value: Any) -> Coordinate:
+def certain(value: Any) -> OutputCoordinate:
     """A number that is not random."""
     number = float(value)
     key = math.nan if number != number else number
-    return Coordinate(forms.Part(Form({key: 0.0})), number)
+    return OutputCoordinate(forms.PartLaw(Form({key: 0.0})), number)
 
 
-def coordinates(numbers: Numbers, joint: Joint) -> list[Coordinate]:
+def coordinates(numbers: Numbers, joint: Joint) -> list[OutputCoordinate]:
     """The independent laws of the numbers of a path's output; stop if they are not independent."""
     recoded = _recoded(numbers)
     used: set[int] = set()
@@ -218,7 +218,7 @@ def _solve(matrix: list[list[Fraction]], right: list[Fraction]) -> list[Fraction
     return [row[-1] for row in rows]
 
 
-def _coordinate(number: Any, joint: Joint) -> Coordinate:
+def _coordinate(number: Any, joint: Joint) -> OutputCoordinate:
     (drawn,) = number.draws()
     region = joint.regions[drawn.index]
     dependent = joint.dependent(drawn.index)
@@ -226,7 +226,7 @@ def _coordinate(number: Any, joint: Joint) -> Coordinate:
     if dependent is None and type(number) is Linear and source.named is not None and _everything(source, region):
         law = source.named(float(number.terms[0][1]), float(number.constant))
         if law is not None:
-            return Coordinate(law)
+            return OutputCoordinate(law)
     chain = number.chain if type(number) is Image else ()
     if type(number) is Linear:
         chain = (Affine(number.terms[0][1], number.constant),)
@@ -258,8 +258,8 @@ def _coordinate(number: Any, joint: Joint) -> Coordinate:
         raise Stop(f"The law of an output is not followed: {error}") from error
     key = (source.name, joint.regions[drawn.index], number.chain if type(number) is Image else number.terms[0][1:])
     shift = number.constant if type(number) is Linear else None
-    return Coordinate(
-        forms.Part(base), tag=tag, certified=certified, key=None if dependent is not None else (*key, shift)
+    return OutputCoordinate(
+        forms.PartLaw(base), tag=tag, certified=certified, key=None if dependent is not None else (*key, shift)
     )
 
 
@@ -282,7 +282,7 @@ def _on_grid(operation: Affine, step: float, *, last: bool) -> tuple[Affine, Has
     return Affine(operation.factor, whole), None if offset == 0 else ("offset", float(offset / size))
 
 
-def _of_steps(number: Steps, base: Form) -> Coordinate:
+def _of_steps(number: Steps, base: Form) -> OutputCoordinate:
     atoms: dict[Hashable, float] = {}
     for region, value in number.cells:
         part = forms.restricted(base, region)
@@ -290,4 +290,4 @@ def _of_steps(number: Steps, base: Form) -> Coordinate:
         if mass > -math.inf:
             key = float(value)
             atoms[key] = float(np.logaddexp(atoms.get(key, -math.inf), mass))
-    return Coordinate(forms.Part(Form(atoms)), float(next(iter(atoms))) if len(atoms) == 1 else None)  # type: ignore[arg-type]
+    return OutputCoordinate(forms.PartLaw(Form(atoms)), float(next(iter(atoms))) if len(atoms) == 1 else None)  # type: ignore[arg-type]

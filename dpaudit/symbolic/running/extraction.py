@@ -26,14 +26,14 @@ from dpaudit._util.validation import shorten
 from dpaudit.errors import CannotFollow, MechanismError
 from dpaudit.mechanism import Raised
 from dpaudit.symbolic.laws.joint import Joint
-from dpaudit.symbolic.laws.outputs import Coordinate, coordinates, kind_of, merged_sums, read, settle
+from dpaudit.symbolic.laws.outputs import OutputCoordinate, coordinates, kind_of, merged_sums, read, settle
 from dpaudit.symbolic.running.coverage import Lines
 from dpaudit.symbolic.running.generator import Replay, Replaying, SymbolicGenerator, evaluated, used_otherwise
 from dpaudit.symbolic.running.patches import Reach, symbolic_functions, symbolic_randomness
-from dpaudit.symbolic.running.state import Surroundings
-from dpaudit.symbolic.values.paths import Cut, Fork, Stop, Trace, active, is_user_code, running
+from dpaudit.symbolic.running.state import PlainVariables
+from dpaudit.symbolic.values.paths import Fork, PathCut, Stop, Trace, active, is_user_code, running
 from dpaudit.symbolic.values.regions import Region
-from dpaudit.symbolic.values.sources import ROUNDING
+from dpaudit.symbolic.values.sources import LAW_ROUNDING
 from dpaudit.symbolic.values.symbols import Steps, is_symbol
 
 Release = Callable[[Any, np.random.Generator], Any]
@@ -67,7 +67,7 @@ class Leaf:
     weight: float
     error: float
     skeleton: Hashable
-    coordinates: tuple[Coordinate, ...]
+    coordinates: tuple[OutputCoordinate, ...]
     shown: Any
 
 
@@ -138,7 +138,7 @@ class _Explorer:
 
     def run(self) -> Extraction:
         """Explore, put back what the runs changed, and refuse a function that changed anything."""
-        surroundings, generators = Surroundings(self.reach), self.reach.states()
+        surroundings, generators = PlainVariables(self.reach), self.reach.states()
         try:
             result = self._explore()
         finally:
@@ -167,7 +167,7 @@ class _Explorer:
             trace = Trace(fork.choices, fork.signatures)
             try:
                 output = self._symbolic(trace)
-            except Cut:
+            except PathCut:
                 rest += math.exp(trace.log_bound)
                 output = _CUT
             for other in trace.forks:
@@ -192,7 +192,7 @@ class _Explorer:
         if trace.stopped is not None:  # the user's code swallowed it
             raise trace.stopped
         if trace.cut:
-            raise Cut
+            raise PathCut
         if len(trace.made) < len(trace.choices):
             raise Stop(
                 "The function did not repeat itself: on the same data and the same draws it asked for less. It keeps state "
@@ -208,7 +208,7 @@ class _Explorer:
                 output = self.release(data, SymbolicGenerator())
                 if hasattr(output, "__next__"):
                     output = list(itertools.islice(output, 100_000))
-        except (Stop, Cut):
+        except (Stop, PathCut):
             raise
         except MechanismError as error:
             raise Stop(f"The mechanism cannot be run for one release: {error}") from error
@@ -347,7 +347,7 @@ def _weight(trace: Trace, joint: Joint) -> tuple[float, float]:
             exact *= share
         elif trace.log_masses[drawn.index] < 0.0 or region is not trace.regions[drawn.index]:
             log_mass += drawn.source.log_mass(region)
-            error += ROUNDING
+            error += LAW_ROUNDING
     for component in joint.components:
         value, relative = joint.log_mass(component)
         log_mass += value

@@ -86,7 +86,7 @@ _MATH = {
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """What a function can reach: namespaces of the user's modules and objects, and closure cells."""
+    """The names that a function can reach: namespaces of the user's modules and objects, and closure cells."""
 
     namespaces: list[dict[str, Any]]
     cells: list[Any]

@@ -89,7 +89,7 @@ class _ClassAttributes:
         setattr(self.kind, name, value)
 
 
-class Surroundings:
+class PlainVariables:
     """The plain variables that a function can reach, as they were when this was made."""
 
     def __init__(self, reach: Reach) -> None:

@@ -15,7 +15,7 @@ from dpaudit.symbolic.values import operations, sources
 from dpaudit.symbolic.values.operations import Affine, Clip, Operation
 from dpaudit.symbolic.values.paths import Constraint, Draw, active, stop
 from dpaudit.symbolic.values.regions import Region
-from dpaudit.symbolic.values.symbols import MOST_STEPS, Comparison, Image, Linear, Steps, Symbol, is_symbol
+from dpaudit.symbolic.values.symbols import MOST_STEPS, Image, Linear, PendingComparison, Steps, Symbol, is_symbol
 
 Binary = Callable[[Any, Any], Any]
 
@@ -119,7 +119,7 @@ def binary(name: str, a: Any, b: Any) -> Any:
     plain = PLAIN_BINARY[name]
     if not is_symbol(a) and not is_symbol(b):
         return plain(a, b)
-    if type(a) is Comparison or type(b) is Comparison:
+    if type(a) is PendingComparison or type(b) is PendingComparison:
         return binary(name, _decided(a), _decided(b))
     if type(a) is Steps or type(b) is Steps:
         return _steps(name, plain, a, b)
@@ -150,7 +150,7 @@ def _plain(value: Any) -> Any:
 
 
 def _decided(value: Any) -> Any:
-    return value.concrete() if type(value) is Comparison else value
+    return value.concrete() if type(value) is PendingComparison else value
 
 
 def as_finite(value: Any) -> Steps | None:
@@ -284,11 +284,13 @@ def _compare(name: str, a: Any, b: Any) -> Any:
     if name in ("equal", "not_equal"):
         if any(drawn.source.form.continuous is not None for drawn in difference.draws()):
             return name == "not_equal"  # a density has no mass on a line
-        above = bool(Comparison(difference, strict=False)) and bool(Comparison(_negated(difference), strict=False))
+        above = bool(PendingComparison(difference, strict=False)) and bool(
+            PendingComparison(_negated(difference), strict=False)
+        )
         return above == (name == "equal")
     if name in ("less", "less_equal"):
-        return Comparison(_negated(difference), strict=name == "less")
-    return Comparison(difference, strict=name == "greater")
+        return PendingComparison(_negated(difference), strict=name == "less")
+    return PendingComparison(difference, strict=name == "greater")
 
 
 def _negated(value: Linear) -> Linear:
@@ -347,7 +349,7 @@ def clip(value: Any, low: float, high: float) -> Any:
     """``min(max(value, low), high)`` of a symbol and two numbers."""
     if low == -math.inf and high == math.inf:
         return value
-    if type(value) is Comparison:
+    if type(value) is PendingComparison:
         value = value.concrete()
     if not is_symbol(value):
         return min(max(value, low), high)
@@ -507,7 +509,7 @@ def _rounded(name: str, value: Any, step: Fraction = Fraction(1)) -> Any:
             return negative.then(operations.NEGATION, integer=True)
         case "trunc":
             return image.then(operations.Truncate(), integer=True)
-    return image.then(operations.Round(step), integer=step.denominator == 1)
+    return image.then(operations.RoundTo(step), integer=step.denominator == 1)
 
 
 def _as_float(value: Any) -> Any:
@@ -551,7 +553,7 @@ def round_to(value: Any, digits: int) -> Any:
 
 def truth(value: Any) -> bool:
     """Decide whether a symbol is true, which for a number means not zero."""
-    if type(value) is Comparison:
+    if type(value) is PendingComparison:
         return value.concrete()
     if type(value) is Steps:
         return bool(value.mapped(bool).concrete())

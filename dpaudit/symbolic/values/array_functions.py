@@ -29,7 +29,7 @@ from dpaudit.symbolic.values.arrays import (
     written,
 )
 from dpaudit.symbolic.values.paths import stop
-from dpaudit.symbolic.values.symbols import Comparison, Steps, is_symbol
+from dpaudit.symbolic.values.symbols import PendingComparison, Steps, is_symbol
 
 _Reduction = Callable[[list[Any]], Any]
 
@@ -74,7 +74,7 @@ def _sum_type(value: Any, dtype: Any) -> Any:
 def _total(values: list[Any]) -> Any:
     total: Any = 0
     for value in values:
-        if type(value) is Comparison:
+        if type(value) is PendingComparison:
             value = value.concrete()
         total = (
             total + value if not is_symbol(total) and not is_symbol(value) else arithmetic.binary("add", total, value)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpaudit.symbolic.values import arithmetic
 from dpaudit.symbolic.values.paths import stop
-from dpaudit.symbolic.values.symbols import Comparison, Symbol, is_symbol
+from dpaudit.symbolic.values.symbols import PendingComparison, Symbol, is_symbol
 
 Cells = NDArray[Any]
 _COMPARING = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
@@ -294,7 +294,7 @@ def kind_of_cell(value: Any) -> Any:
     """The type that numpy would give a number, symbol or array."""
     if isinstance(value, np.ndarray | np.generic) and not is_symbol(value):
         return value.dtype
-    if type(value) is Comparison:
+    if type(value) is PendingComparison:
         return np.dtype(bool)
     if is_symbol(value):
         kind = value.__class__
@@ -363,7 +363,7 @@ def _cast(cell: Any, dtype: Any) -> Any:
             raise stop(f"A random number was stored as {dtype.name}, which rounds it")
         return arithmetic.as_float(cell)
     if dtype.kind in "iu":
-        if type(cell) is Comparison:
+        if type(cell) is PendingComparison:
             return int(cell.concrete())
         finite = arithmetic.as_finite(cell)
         if finite is not None:
@@ -372,7 +372,7 @@ def _cast(cell: Any, dtype: Any) -> Any:
             raise stop(f"A random number was stored as {dtype.name}, which may not hold it")
         return arithmetic.as_integer(cell)
     if dtype.kind == "b":
-        return arithmetic.binary("not_equal", cell, 0) if type(cell) is not Comparison else cell
+        return arithmetic.binary("not_equal", cell, 0) if type(cell) is not PendingComparison else cell
     raise stop(f"A random number was stored as {dtype.name}")
 
 

@@ -22,7 +22,7 @@ from dpaudit.symbolic.values.regions import Region
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class PartLaw:
     """A form as a law, with total mass at most one."""
 
     inner: Form
@@ -171,7 +171,7 @@ def _affine_lattice(part: Lattice, factor: float, shift: float) -> Lattice:
 
 def rounded(form: Form, step: float) -> Form:
     """The law rounded to the nearest multiple of a step; ties have no mass in a density."""
-    return exact.Rounded(Part(form), step).form()
+    return exact.Rounded(PartLaw(form), step).form()
 
 
 def floored(form: Form) -> Form:
@@ -191,7 +191,7 @@ def floored(form: Form) -> Form:
 
 def clipped(form: Form, low: float, high: float) -> Form:
     """The law of ``min(max(x, low), high)``."""
-    return exact.Clipped(Part(form), low, high).form()
+    return exact.Clipped(PartLaw(form), low, high).form()
 
 
 def absolute(form: Form) -> Form:

@@ -14,7 +14,7 @@ from scipy.special import erf, erfinv
 from dpaudit.exact.form import Array, Continuous, Form, Tail
 from dpaudit.exact.laws.mixture import add
 from dpaudit.symbolic.values import forms
-from dpaudit.symbolic.values.regions import Real, Region, is_infinite
+from dpaudit.symbolic.values.regions import RealNumber, Region, is_infinite
 
 
 class Operation(Protocol):
@@ -54,7 +54,7 @@ NEGATION = Affine(Fraction(-1), Fraction(0))
 
 
 @dataclass(frozen=True, slots=True)
-class Round:
+class RoundTo:
     """The nearest multiple of ``step``; ties have no probability under a density."""
 
     step: Fraction
@@ -122,8 +122,8 @@ class Truncate:
 class Clip:
     """``min(max(x, low), high)``."""
 
-    low: Real
-    high: Real
+    low: RealNumber
+    high: RealNumber
 
     def value(self, x: float) -> float:
         """The function at one number."""

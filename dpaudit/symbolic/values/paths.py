@@ -56,7 +56,7 @@ class Stop(BaseException):
         self.place = place
 
 
-class Cut(BaseException):
+class PathCut(BaseException):
     """The path has more choices than are followed; its mass goes to what is not known."""
 
 
@@ -167,7 +167,7 @@ class Trace:
         return math.fsum(self.log_masses.values())
 
     def region(self, drawn: Draw) -> Region:
-        """Where a draw may lie."""
+        """Return the region in which a draw may lie."""
         self.check(drawn)
         return self.regions[drawn.index]
 
@@ -218,7 +218,7 @@ class Trace:
         place = len(self.made)
         if place >= MOST_DECISIONS:
             self.cut = True
-            raise Cut
+            raise PathCut
         if place < len(self.choices):
             if self.signatures[place] != signature:
                 raise stop(

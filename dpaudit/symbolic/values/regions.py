@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
-Real: TypeAlias = float | Fraction
-End: TypeAlias = tuple[Real, int]
+RealNumber: TypeAlias = float | Fraction
+End: TypeAlias = tuple[RealNumber, int]
 """A cut of the line at a number: side 0 is just before it, side 1 just after it."""
 LEFT: End = (-math.inf, 0)
 RIGHT: End = (math.inf, 1)
 
 
-def is_infinite(value: Real) -> bool:
+def is_infinite(value: RealNumber) -> bool:
     """Return True for plus and minus infinity."""
     return isinstance(value, float) and math.isinf(value)
 
@@ -49,17 +49,17 @@ class Region:
         return cls(tuple(joined))
 
     @classmethod
-    def point(cls, value: Real) -> Region:
+    def point(cls, value: RealNumber) -> Region:
         """One number."""
         return cls((((value, 0), (value, 1)),))
 
     @classmethod
-    def below(cls, value: Real, *, closed: bool = False) -> Region:
+    def below(cls, value: RealNumber, *, closed: bool = False) -> Region:
         """All numbers below a value, with it if ``closed``."""
         return cls.of([(LEFT, (value, int(closed)))])
 
     @classmethod
-    def above(cls, value: Real, *, closed: bool = False) -> Region:
+    def above(cls, value: RealNumber, *, closed: bool = False) -> Region:
         """All numbers above a value, with it if ``closed``."""
         return cls.of([((value, 1 - int(closed)), RIGHT)])
 
@@ -78,12 +78,12 @@ class Region:
         cuts = [LEFT, *(cut for part in self.parts for cut in part), RIGHT]
         return Region.of(zip(cuts[::2], cuts[1::2], strict=True))
 
-    def affine(self, factor: Real, shift: Real) -> Region:
+    def affine(self, factor: RealNumber, shift: RealNumber) -> Region:
         """The region of ``factor * x + shift``, exactly; the factor is not zero."""
         slope, move = Fraction(factor), Fraction(shift)
 
         def moved(cut: End) -> End:
-            value: Real = cut[0] if is_infinite(cut[0]) else slope * Fraction(cut[0]) + move
+            value: RealNumber = cut[0] if is_infinite(cut[0]) else slope * Fraction(cut[0]) + move
             if slope > 0:
                 return value, cut[1]
             return (-cut[0] if is_infinite(cut[0]) else value), 1 - cut[1]
@@ -112,7 +112,7 @@ class Region:
                 ranges.append((first, last))
         return ranges
 
-    def __contains__(self, value: Real) -> bool:
+    def __contains__(self, value: RealNumber) -> bool:
         return any(low <= (value, 0) and (value, 1) <= high for low, high in self.parts)
 
     def __repr__(self) -> str:

@@ -22,7 +22,7 @@ from dpaudit.symbolic.values.regions import Region
 
 Points = dict[Any, float]
 
-ROUNDING = 1e-13
+LAW_ROUNDING = 1e-13
 """Relative error allowed for the mass of one interval: closed forms are within a few units of the last place."""
 
 
@@ -45,11 +45,11 @@ class Source:
 
     @property
     def integer(self) -> bool:
-        """Whether all values are whole numbers."""
+        """True if all values are whole numbers."""
         return self.form.continuous is None
 
     def mass(self, region: Region) -> float:
-        """Probability of a region, to a relative error of ROUNDING."""
+        """Probability of a region, to a relative error of LAW_ROUNDING."""
         if self.shares is not None:
             return float(sum((share for value, share in self.shares if value in region), Fraction(0)))
         return math.exp(self.log_mass(region))

@@ -4,7 +4,7 @@
 ``Linear``              a linear combination of draws plus a constant
 ``Image``               a chain of operations (round, clip, abs, log, ...) on a linear function of one draw
 ``Steps``               a function of one draw with finitely many values: coins, comparisons, small integers
-``Comparison``          the sign of a linear combination of several draws, not decided yet
+``PendingComparison``   the sign of a linear combination of several draws, not decided yet
 ======================  ===================================================================================
 
 They behave like numbers as long as that can be followed exactly. Where Python insists on a plain value (a condition, an
@@ -218,7 +218,7 @@ class Steps(Symbol):
 
     @property
     def integer(self) -> bool:  # type: ignore[override]
-        """Whether all values are whole numbers."""
+        """True if all values are whole numbers."""
         return all(isinstance(value, int | np.integer) for _, value in self.cells)
 
     def draws(self) -> tuple[Draw, ...]:
@@ -257,7 +257,7 @@ class Steps(Symbol):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Comparison(Symbol):
+class PendingComparison(Symbol):
     """``linear > 0``, or ``linear >= 0``, of several draws."""
 
     linear: Linear

@@ -235,7 +235,7 @@ COMPANIONS: list[Any] = [None, 1.5, 7, "x", [1.0], (1, 2, 3), {"a": 1}, np.zeros
 
 
 def fingerprint_of(batch: Encoded, row: int) -> tuple[Any, ...]:
-    """What the engine can see of one output; absent numbers at the end do not count."""
+    """The part of one output that the engine can see; absent numbers at the end do not count."""
     values = batch.values[row].tolist()
     while values and math.isnan(values[-1]):
         values.pop()

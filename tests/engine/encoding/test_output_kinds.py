@@ -229,7 +229,7 @@ def event_on(sides: tuple[Any, Any]) -> Event:
 
 
 def said_by(event: Event, outputs: list[Any]) -> list[bool]:
-    """What the script of a witness would count."""
+    """The counts that the script of a witness would print."""
     code = event.code()
     names: dict[str, Any] = {"np": np, **{name: getattr(replay, name) for name in code.helpers}}
     exec(code.definitions, names)

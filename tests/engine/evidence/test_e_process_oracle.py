@@ -129,7 +129,7 @@ def test_gains_add_up_over_outputs() -> None:
 
 
 def past_counts(kind: str, p: Law, q: Law, rng: np.random.Generator) -> Counts:
-    """What the bets are chosen from: honest samples, someone else's, or nonsense."""
+    """The samples from which bets are chosen: of the laws, of other laws, or arbitrary."""
     size = int(rng.integers(1, 3000))
     if kind == "honest":
         return np.stack([rng.multinomial(size, p), rng.multinomial(size, q)])

@@ -117,7 +117,7 @@ def none_or_a_number(data: list[int], rng: np.random.Generator) -> Any:
 
 @pytest.mark.parametrize("release", [one_or_two, none_or_a_number])
 def test_the_cell_of_an_absent_number_does_not_depend_on_the_batch(release: Callable[..., Any]) -> None:
-    """Where no output of a batch had the number, all of them looked otherwise: 4 of 5 audits accused at alpha = 1e-6.
+    """If no output of a batch had the number, all of them looked otherwise: 4 of 5 audits accused at alpha = 1e-6.
 
     Two seeds would miss that once in 25 times.
     """

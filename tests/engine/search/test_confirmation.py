@@ -12,7 +12,7 @@ import pytest
 import dpaudit
 from benchmarks.presentations import PRESENTED, noise_once
 from dpaudit import PureDP, Verdict
-from dpaudit.engine.search.confirmation import RESERVE
+from dpaudit.engine.search.confirmation import CONFIRMATION_RESERVE
 
 Generator = np.random.Generator
 PAIR = [([], [1])]
@@ -57,7 +57,7 @@ def test_evidence_from_dependent_outputs_is_withdrawn() -> None:
     assert result.samples_confirming > 0
     # The rest of the audit starts with the reserve and what the confirmation left of its capital, not with all of it.
     extra = result.log_threshold - math.log(1.0 / result.alpha)
-    assert 0.0 < extra <= -math.log(RESERVE)
+    assert 0.0 < extra <= -math.log(CONFIRMATION_RESERVE)
 
 
 def test_one_release_mechanisms_need_no_confirmation() -> None:
@@ -68,13 +68,13 @@ def test_one_release_mechanisms_need_no_confirmation() -> None:
 
 
 def test_too_little_time_to_confirm_is_no_violation(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpaudit.engine import run
+    from dpaudit.engine import single_releases
     from dpaudit.engine.sampling.blocks import OutOfTime
 
     def out_of_time(*arguments: Any, **keywords: Any) -> Any:
         raise OutOfTime
 
-    monkeypatch.setattr(run._SingleReleases, "draw", out_of_time)
+    monkeypatch.setattr(single_releases.SingleReleases, "draw", out_of_time)
     result = audited(half_noise, 0)
     assert result.verdict is Verdict.INCONCLUSIVE
     assert result.parameter_lower < 1.0

@@ -1,4 +1,4 @@
-"""What an undecided audit says about the samples that would decide it."""
+"""The number of samples that would decide an undecided audit."""
 
 from __future__ import annotations
 

@@ -348,7 +348,7 @@ def test_a_violation_is_an_ordinary_result(tmp_path):
     assert "log-ratio" in shown.stdout
 
 
-def test_an_interrupt_while_the_witness_is_measured_is_told(monkeypatch):
+def test_an_interrupt_while_the_witness_is_measured_is_reported(monkeypatch):
     measuring = False
 
     def mechanism(data, rng):

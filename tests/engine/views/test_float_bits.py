@@ -18,13 +18,13 @@ from dpaudit import Verdict, exact
 from dpaudit.engine.conclude import TYPES_LOOKED_AT
 from dpaudit.engine.views.float_bits import MEANING, NO_FLOATS
 from dpaudit.errors import InvalidArgument
-from mechanisms import floating_point
 from mechanisms.dyadic import DyadicLaplaceMechanism
+from mechanisms.registry import float_bits
 from mechanisms.snapping import ERROR, SnappingMechanism, full_precision_exponential
 
 ALPHA = 1e-6
-SOUND = {entry.name: entry for entry in floating_point.entries()}
-LEAKING = {entry.name: entry for entry in floating_point.leaking()}
+SOUND = {entry.name: entry for entry in float_bits.entries()}
+LEAKING = {entry.name: entry for entry in float_bits.leaking()}
 LIMIT = {"laplace-bits": 2000, "laplace-inverse-cdf-bits": 2000, "gaussian-bits": 5000}
 
 

@@ -1,4 +1,4 @@
-"""What the usual views miss is found later: remainders, decimals, interactions; and nothing is added where nothing leaks."""
+"""Leaks that usual views miss are found later: remainders, decimals, interactions; and nothing is added where nothing leaks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,14 @@ import pytest
 import dpaudit
 from dpaudit.engine.encoding.batch import encode, numbers, stack
 from dpaudit.engine.evidence.claim_points import points_of
-from dpaudit.engine.views.late.derived import SUMMARIES, Decimals, Difference, Distance, Remainder, Summary
+from dpaudit.engine.views.late.derived import (
+    SUMMARIES,
+    Decimals,
+    Difference,
+    DistanceToValues,
+    Remainder,
+    VectorSummary,
+)
 from dpaudit.engine.views.late.grid_view import Cut, GridView
 from dpaudit.engine.views.late.search import late_views
 from dpaudit.engine.views.plain_events import read_event
@@ -128,7 +135,7 @@ def test_derived_numbers_do_not_depend_on_the_batch() -> None:
     batch = encode(rows)
     alone = [encode(rows[place : place + 1]) for place in range(40)]
     quantities: list[Any] = [
-        Remainder(1, 0.1), Decimals(3), Difference(0, 2), Distance(4, (-1.0, 0.25, 2.0)), *map(Summary, SUMMARIES),
+        Remainder(1, 0.1), Decimals(3), Difference(0, 2), DistanceToValues(4, (-1.0, 0.25, 2.0)), *map(VectorSummary, SUMMARIES),
     ]  # fmt: skip
     if importlib.util.find_spec("sklearn") is not None:
         quantities.append(fit_network(batch, encode(rows + 1.0)))
@@ -142,7 +149,9 @@ def test_derived_numbers_do_not_depend_on_the_batch() -> None:
 def test_brute_force_agrees_with_distances_and_decimals() -> None:
     values = [0.0, 0.1, 1.25, -3.0, 1.0 / 3.0, 12.345]
     batch = encode(values)
-    assert Distance(0, (0.0, 1.0, 2.0))(batch).tolist() == [min(abs(x - y) for y in (0.0, 1.0, 2.0)) for x in values]
+    assert DistanceToValues(0, (0.0, 1.0, 2.0))(batch).tolist() == [
+        min(abs(x - y) for y in (0.0, 1.0, 2.0)) for x in values
+    ]
     assert Decimals(0)(batch).tolist() == [0.0, 1.0, 2.0, 0.0, 99.0, 3.0]
     assert Remainder(0, 1.0)(batch).tolist() == [x % 1.0 for x in values]
 

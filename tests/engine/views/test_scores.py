@@ -22,7 +22,7 @@ from dpaudit.engine.views.scores import BINS as HEIGHTS
 from dpaudit.engine.views.scores import (
     GROUPS,
     WIDTH,
-    Linear,
+    LinearScore,
     Lookup,
     NaiveBayes,
     _in_pieces,
@@ -274,7 +274,7 @@ def test_rows_of_small_integers_are_counted_as_the_same_rows_of_floats_and_as_ea
             pieces = [encode(rows[start : start + 300]) for start in range(0, len(rows), 300)]
             np.testing.assert_array_equal(together, sum(study(Block(piece)) for piece in pieces))
             groups = Block(encode(rows)).groups
-            if isinstance(view, ScoreView) and isinstance(view.score, NaiveBayes | Linear) and groups is not None:
+            if isinstance(view, ScoreView) and isinstance(view.score, NaiveBayes | LinearScore) and groups is not None:
                 assert view.score.exact
                 summed = sum_tables(view.score, encode(rows), groups)
                 np.testing.assert_array_equal(summed, view.score(encode(rows.astype(np.float64))))

@@ -124,15 +124,15 @@ def test_a_measurement_that_raises_is_made_again_from_other_seeds(monkeypatch: p
 
 def test_each_look_at_a_pair_is_an_attempt_with_a_share_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     thresholds: list[tuple[int, float]] = []
-    refutes = shrink.Looker.refutes
+    refutes = shrink.PairAuditor.refutes
 
-    def noted(looker: Any, pair: Pair, *, log_threshold: float, samples: int, base: int) -> Any:
+    def noted(auditor: Any, pair: Pair, *, log_threshold: float, samples: int, base: int) -> Any:
         if base == SeedKey.CONFIRM:
             thresholds.append((len(pair.data), float(np.exp(-log_threshold))))
-            return refutes(looker, pair, log_threshold=1e9, samples=samples, base=base)  # nothing is confirmed
-        return refutes(looker, pair, log_threshold=log_threshold, samples=samples, base=base)
+            return refutes(auditor, pair, log_threshold=1e9, samples=samples, base=base)  # nothing is confirmed
+        return refutes(auditor, pair, log_threshold=log_threshold, samples=samples, base=base)
 
-    monkeypatch.setattr(shrink.Looker, "refutes", noted)
+    monkeypatch.setattr(shrink.PairAuditor, "refutes", noted)
     result = audit(dpaudit.batched(raises_seldom), alpha=1e-3)
     assert witness_of(result).confirmed is False
     sizes, shares = zip(*thresholds, strict=True)

@@ -76,7 +76,7 @@ class Decimals:
 
 
 @dataclass(frozen=True, slots=True)
-class Distance:
+class DistanceToValues:
     """The distance of a coordinate to the nearest of some values that were released again and again."""
 
     index: int
@@ -132,7 +132,7 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Summary:
+class VectorSummary:
     """A summary of the first coordinates of a vector."""
 
     kind: str

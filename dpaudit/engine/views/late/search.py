@@ -25,7 +25,14 @@ from dpaudit.engine.encoding.batch import Encoded
 from dpaudit.engine.encoding.sorted_counts import SortedSample
 from dpaudit.engine.evidence.e_process import Points, choose_events
 from dpaudit.engine.views.condition import Floats, Quantity
-from dpaudit.engine.views.late.derived import SUMMARIES, Decimals, Difference, Distance, Remainder, Summary
+from dpaudit.engine.views.late.derived import (
+    SUMMARIES,
+    Decimals,
+    Difference,
+    DistanceToValues,
+    Remainder,
+    VectorSummary,
+)
 from dpaudit.engine.views.late.grid_view import Cut, GridView, cuts_from
 from dpaudit.engine.views.partition import line_from
 from dpaudit.engine.views.scores import Coordinate, fit_boosted, fit_network
@@ -116,7 +123,7 @@ def _grids(fit: Sides, width: int) -> Iterator[GridView]:
     if width == 1:
         return
     for kind in SUMMARIES:
-        yield _grid((Summary(kind),), fit)
+        yield _grid((VectorSummary(kind),), fit)
     for index, other in itertools.combinations(columns, 2):
         yield _grid((Difference(other, index),), fit)
     for size in (2, 3):
@@ -137,7 +144,7 @@ def _of_one(index: int, values: Floats, label: str) -> Iterator[Quantity]:
         yield Decimals(index, label)
         atoms, _ = SortedSample(np.sort(finite)).repeated(SEARCH.atoms)
         if atoms.size:
-            yield Distance(index, tuple(atoms.tolist()), label)
+            yield DistanceToValues(index, tuple(atoms.tolist()), label)
 
 
 def _cut(quantity: Quantity, fit: Sides, cells: int) -> Cut:

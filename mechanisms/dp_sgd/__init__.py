@@ -31,7 +31,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -47,11 +47,8 @@ from dpaudit._util.validation import (
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, Relation
 from dpaudit.errors import InvalidArgument, MissingDependency
 
-from ._common import Floats, bernoulli, check_draw, chunks, gaussian_epsilon
-from .sgd_models import LinearModel, LogisticModel, Model, NetworkModel
-
-if TYPE_CHECKING:
-    from .registry import Entry
+from .._common import Floats, bernoulli, check_draw, chunks, gaussian_epsilon
+from .models import Model
 
 Masks: TypeAlias = NDArray[np.bool_]
 RELEASES = ("steps", "last")
@@ -102,7 +99,7 @@ class DPSGD:
     Parameters
     ----------
     model
-        Of ``mechanisms.sgd_models``.
+        Of ``mechanisms.dp_sgd.models``.
     noise_multiplier, clipping_norm, learning_rate
         z, C and eta of the module.
     steps
@@ -255,92 +252,3 @@ def epsilon_bracket(noise_multiplier: float, sampling_rate: float, steps: int, d
 
     upper = epsilon_at(delta, upwards=True)
     return min(epsilon_at(delta + 1e-12, upwards=False), upper), upper
-
-
-def entries() -> list[Entry]:
-    """Registry entries: five sound trainings, and seven broken ones."""
-    from dpaudit import neighbours
-    from dpaudit.claims import Verdict
-
-    from .broken import dp_sgd as broken
-    from .registry import Entry, Truth
-
-    def entry(name: str, made: Any, pair: Any, truth: Truth, bug: str | None = None, samples: int = 200_000) -> Entry:
-        return Entry(
-            name=f"dp-sgd-{name}",
-            make=lambda: made,
-            claim=made.claim,
-            neighbours=functools.partial(neighbours.fixed, [pair], relation=made.relation),
-            truth=truth,
-            samples=samples,
-            expect=Verdict.NO_VIOLATION_FOUND if bug is None else Verdict.VIOLATION,
-            bug=bug,
-            source="Abadi et al. 2016; claims by dp-accounting's privacy loss distributions",
-        )
-
-    linear, logistic, network = LinearModel(2), LogisticModel(2), NetworkModel(2, 2)
-    rest = np.array([[0.5, -0.5, 0.0], [-0.5, 0.5, 1.0], [1.0, 0.0, 1.0]])
-    # A target far away: in linear regression the clipped gradient of this example is the same in all steps.
-    canary, opposite = np.array([[3.0, 4.0, 100.0]]), np.array([[3.0, 4.0, -100.0]])
-    added = rest, np.vstack([rest, canary])
-    alone = np.empty((0, 3)), canary
-    turned = np.vstack([rest[:1], canary]), np.vstack([rest[:1], opposite])
-    relabelled = np.vstack([rest, [[3.0, 4.0, 0.0]]]), np.vstack([rest, [[3.0, 4.0, 1.0]]])
-    steps = functools.partial(DPSGD, model=linear, noise_multiplier=4.0, release="steps", delta=1e-3)
-    last = functools.partial(DPSGD, noise_multiplier=2.0, steps=8, sampling_rate=0.5, learning_rate=1.0, delta=1e-3)
-    white_box = steps(noise_multiplier=1.0, steps=4, sampling_rate=0.25)
-    shuffled = steps(steps=4, sampling_rate=None)
-    two_batches = steps(model=logistic, steps=4, sampling_rate=None, batches=2)
-    logistic_last = last(model=logistic)
-    network_last = last(model=network, start=tuple(np.linspace(-1.0, 1.0, network.dimension).tolist()))
-
-    def kept(made: DPSGD) -> tuple[float, float]:
-        return 0.0, made.claim.parameter
-
-    def wrong(name: str, made: broken.WrongDPSGD, pair: Any, bug: str) -> Entry:
-        return entry(name, made, pair, made.truth, bug)
-
-    return [
-        entry("linear-steps", white_box, alone, epsilon_bracket(1.0, 0.25, 4, white_box.delta)),
-        entry("logistic-last", logistic_last, added, kept(logistic_last)),
-        entry("network-last", network_last, added, kept(network_last)),
-        entry("shuffled-full-batch", shuffled, turned, shuffled.claim.parameter),
-        entry("shuffled-two-batches", two_batches, relabelled, kept(two_batches)),
-        wrong(
-            "clipped-per-batch",
-            broken.clipped_per_batch(steps(divisor=4.0)),
-            added,
-            "The mean gradient of the batch is clipped, not that of every example.",
-        ),
-        wrong(
-            "noise-by-root-of-batch",
-            broken.noise_by_root_of_batch(steps(divisor=4.0, sampling_rate=0.5, noise_multiplier=2.0, steps=2)),
-            added,
-            "The noise on the sum is divided by the square root of the batch.",
-        ),
-        wrong(
-            "noise-without-norm",
-            broken.noise_without_norm(steps(clipping_norm=3.0)),
-            added,
-            "The noise is not scaled with the clipping norm.",
-        ),
-        wrong("bias-not-clipped", broken.bias_not_clipped(steps()), added, "The gradient of the bias is not clipped."),
-        wrong(
-            "smaller-rate-accounted",
-            broken.smaller_rate_accounted(steps(sampling_rate=0.8, noise_multiplier=1.0)),
-            alone,
-            "The accountant is given a quarter of the sampling rate.",
-        ),
-        wrong(
-            "fixed-batches",
-            broken.fixed_batches(steps(sampling_rate=0.1, noise_multiplier=1.0, steps=10)),
-            added,
-            "Batches are fixed, but accounted for as random.",
-        ),
-        wrong(
-            "one-seed-per-epoch",
-            broken.one_seed_per_epoch(steps(sampling_rate=0.5, noise_multiplier=1.0, steps=4), epoch=1),
-            alone,
-            "Every epoch draws the same noise.",
-        ),
-    ]

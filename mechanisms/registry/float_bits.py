@@ -12,14 +12,14 @@ import functools
 import math
 
 from dpaudit import neighbours
-from dpaudit.claims import Relation, Verdict
+from dpaudit.claims import Relation
 from dpaudit.neighbours import Neighbours
 
-from .dyadic import DyadicLaplaceMechanism
-from .gaussian import GaussianMechanism
-from .laplace import LaplaceMechanism
-from .registry import Entry
-from .snapping import SnappingMechanism
+from ..dyadic import DyadicLaplaceMechanism
+from ..gaussian import GaussianMechanism
+from ..laplace import LaplaceMechanism
+from ..snapping import SnappingMechanism
+from . import Entry, entry
 
 LEAK = "the noise is added in doubles: which low bits the sum can have depends on the answer"
 
@@ -30,42 +30,22 @@ def zero_and_one() -> Neighbours:
 
 
 def entries() -> list[Entry]:
-    """Mechanisms whose claim holds for the running code, rounding included."""
+    """Return mechanisms whose claim holds for the running code, rounding included."""
     snapping = functools.partial(SnappingMechanism, 1.0, 1024.0)
     dyadic = functools.partial(DyadicLaplaceMechanism, 1.0, 10)
+    on_a_grid = "Ghosh et al. 2009 on a dyadic grid; Balcer and Vadhan 2018"
     return [
-        Entry(
-            name=name,
-            make=make,
-            claim=make().claim,
-            neighbours=zero_and_one,
-            truth=truth,
-            samples=200_000,
-            expect=Verdict.NO_VIOLATION_FOUND,
-            bug=None,
-            source=source,
-        )
-        for name, make, truth, source in (
-            ("laplace-snapping", snapping, (1.0 / snapping().scale, 1.0), "Mironov 2012"),
-            ("laplace-dyadic", dyadic, 1.0, "Ghosh et al. 2009 on a dyadic grid; Balcer and Vadhan 2018"),
-        )
+        entry(
+            "laplace-snapping", snapping, zero_and_one, (1.0 / snapping().scale, 1.0), "Mironov 2012", samples=200_000
+        ),
+        entry("laplace-dyadic", dyadic, zero_and_one, 1.0, on_a_grid, samples=200_000),
     ]
 
 
 def leaking() -> list[Entry]:
-    """Textbook mechanisms in doubles, to be audited with ``channel="representation"``."""
+    """Return textbook mechanisms in doubles, to be audited with ``channel="representation"``."""
     return [
-        Entry(
-            name=name,
-            make=make,
-            claim=make().claim,
-            neighbours=zero_and_one,
-            truth=math.inf,
-            samples=samples,
-            expect=Verdict.VIOLATION,
-            bug=LEAK,
-            source="Mironov 2012",
-        )
+        entry(name, make, zero_and_one, math.inf, "Mironov 2012", LEAK, samples=samples)
         for name, make, samples in (
             ("laplace-bits", functools.partial(LaplaceMechanism, 1.0), 2000),
             ("laplace-inverse-cdf-bits", functools.partial(LaplaceMechanism, 1.0, method="inverse-cdf"), 2000),

@@ -21,10 +21,8 @@ the target. The privacy-relevant departures are in ``mechanisms.broken.federated
 
 from __future__ import annotations
 
-import functools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,11 +40,8 @@ from dpaudit._util.validation import (
 from dpaudit.claims import GaussianDP, Relation
 from dpaudit.errors import InvalidArgument
 
-from ._common import Floats, check_draw
-from .federated_accounting import RELATIONS, exact_mu, normalised_weights, update_noise_multiplier
-
-if TYPE_CHECKING:
-    from .registry import Entry
+from .._common import Floats, check_draw
+from .accounting import RELATIONS, exact_mu, normalised_weights, update_noise_multiplier
 
 ORDERS = ("fixed", "flower")
 RULES = ("andrew", "flower")
@@ -54,7 +49,7 @@ RULES = ("andrew", "flower")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveClipping:
-    """How the clipping norm follows the clients: towards their ``target`` quantile.
+    """Rule by which the clipping norm follows the clients: towards their ``target`` quantile.
 
     ``rule="andrew"`` counts updates of norm at most C; ``rule="flower"`` counts those above it and keeps the sign of
     the update, so the norm runs away from the quantile. ``count_std`` defaults to a twentieth of the clients.
@@ -87,7 +82,7 @@ class AdaptiveClipping:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """What one round released, and what it cost.
+    """The release of one round, and its privacy cost.
 
     ``mu`` is exact for the relation it was asked for. Where the noise was scaled by the updated norm
     (``order="flower"``) it holds given the noisy count that was drawn, and no finite mu holds for every count.
@@ -320,107 +315,3 @@ class AdaptiveRound:
         return exact.Product(
             [exact.Gaussian(count, self.count_std), *(exact.Gaussian(float(centre), std) for centre in mean)]
         )
-
-
-def entries() -> list[Entry]:
-    """Registry entries: three rounds with their exact mu, and six broken ones."""
-    from dpaudit import neighbours
-    from dpaudit.claims import Verdict
-
-    from .broken.federated import (
-        LocalDpMod,
-        NoiseForConfiguredClients,
-        NoiseOfUpdatedNorm,
-        TruncatedNoise,
-        WeightedAverage,
-        ZeroNormRaises,
-    )
-    from .registry import Entry
-
-    def entry(
-        name: str, made: Any, pair: Any, truth: float, bug: str | None, relation: Relation, samples: int = 400_000
-    ) -> Entry:
-        return Entry(
-            name=f"federated-{name}",
-            make=lambda: made,
-            claim=made.claim,
-            neighbours=functools.partial(neighbours.fixed, [pair], relation=relation),
-            truth=truth,
-            samples=samples,
-            expect=Verdict.NO_VIOLATION_FOUND if bug is None else Verdict.VIOLATION,
-            bug=bug,
-            source="Flower 1.28.0 (development), read; accounting recomputed",
-        )
-
-    zero_out, substitute = RELATIONS
-    others = np.array([[0.5, -0.5], [0.0, 1.0], [-1.0, 0.25]])
-    zeroed = np.vstack([[1.0, 0.0], others]), np.vstack([[0.0, 0.0], others])
-    opposite = np.vstack([[1.0, 0.0], others]), np.vstack([[-1.0, 0.0], others])
-    one_reply = np.array([[1.0, 0.0]]), np.array([[0.0, 0.0]])
-    one_client = np.array([[1.0, 0.0]]), np.array([[-1.0, 0.0]])
-    # A hundred clients above the clipping norm; one of them turns round (or stops just below the norm and turns round).
-    crowd = np.full((99, 1), 2.0)
-    clipped = np.vstack([[2.0], crowd]), np.vstack([[-2.0], crowd])
-    edge = np.vstack([[2.0], crowd]), np.vstack([[-1.0], crowd])
-    counting = AdaptiveClipping(count_std=5.0, rule="flower")
-    adaptive = AdaptiveRound(clipping_norm=1.0, noise_multiplier=1.0, adaptive=counting)
-    average = FederatedAveraging(clipping_norm=1.0, noise_multiplier=1.0)
-    replaced = FederatedAveraging(clipping_norm=1.0, noise_multiplier=2.0, rounds=4, relation=substitute)
-    weighted = WeightedAverage(clipping_norm=1.0, noise_multiplier=1.0, weights=(5.0, 1.0, 1.0, 1.0))
-    configured = NoiseForConfiguredClients(clipping_norm=1.0, noise_multiplier=1.0, configured=2)
-    local = LocalDpMod(epsilon=1.0, delta=1e-5, clipping_norm=1.0, sensitivity=1.0)
-    truncated = TruncatedNoise(clipping_norm=1, noise_multiplier=1.0)
-    return [
-        entry("average", average, zeroed, 1.0, None, zero_out),
-        entry("average-four-rounds", replaced, opposite, 2.0, None, substitute),
-        entry("adaptive", adaptive, edge, 2.0, None, substitute),
-        entry(
-            "weighted",
-            weighted,
-            zeroed,
-            weighted.mu_exact,
-            "Clients are weighted by their examples, but the noise is that of equal weights.",
-            zero_out,
-        ),
-        entry(
-            "configured-clients",
-            configured,
-            one_reply,
-            configured.mu_for(1),
-            "The noise is divided by the clients asked, the sum by those that replied.",
-            zero_out,
-        ),
-        entry(
-            "updated-norm",
-            NoiseOfUpdatedNorm(right=adaptive),
-            clipped,
-            math.inf,
-            "The noise is scaled by the clipping norm of the next round.",
-            substitute,
-        ),
-        entry(
-            "local-half-sensitivity",
-            local,
-            one_client,
-            local.epsilon_exact,
-            "The sensitivity is the clipping norm; two clipped updates are twice that apart.",
-            substitute,
-            samples=3_000_000,
-        ),
-        entry(
-            "truncated-noise",
-            truncated,
-            (np.array([1, 0, 0]), np.array([0, 0, 0])),
-            truncated.mu_exact,
-            "The noise is cast to integers, towards zero.",
-            zero_out,
-        ),
-        entry(
-            "zero-norm-raises",
-            ZeroNormRaises(right=average),
-            zeroed,
-            math.inf,
-            "An update of zero norm raises ZeroDivisionError.",
-            zero_out,
-        ),
-    ]

@@ -19,7 +19,7 @@ from dpaudit import exact
 from dpaudit._util.validation import check_choice, check_positive
 from dpaudit.errors import InvalidArgument
 
-from ._common import Floats, check_draw
+from .._common import Floats, check_draw
 
 FAMILIES: Final = ("DE", "p1", "p2")
 
@@ -29,7 +29,7 @@ _NODES: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the unit density (R = 1) of a family has of its own.
+    """Constants of the unit density (R = 1) of a family.
 
     ``fisher`` is the Fisher information of its location, E g'(x)^2; ``acceptance`` the share of uniform proposals that
     rejection sampling keeps.

@@ -14,11 +14,11 @@ from scipy.special import expit
 
 from dpaudit._util.validation import check_count
 
-from ._common import Floats
+from .._common import Floats
 
 
 class Model(Protocol):
-    """What a training needs of a model."""
+    """The methods that a training needs of a model."""
 
     @property
     def features(self) -> int:

@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 from dpaudit._util.validation import finite_array
 from dpaudit.errors import InvalidArgument
 
-from ._common import Floats, check_draw
+from .._common import Floats, check_draw
 from .wasserstein import GaussianMixture
 
 

@@ -1,4 +1,4 @@
-"""What federated rounds cost: exact Gaussian-DP parameters, subsampled accounting, and Flower's noise formulas."""
+"""Privacy cost of federated rounds: exact Gaussian-DP parameters, subsampled accounting, and Flower's noise formulas."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpaudit._util.validation import (
 from dpaudit.claims import Relation, gaussian_delta
 from dpaudit.errors import InvalidArgument, MissingDependency
 
-from ._common import Floats
+from .._common import Floats
 
 RELATIONS = (Relation.ZERO_OUT, Relation.SUBSTITUTE)
 

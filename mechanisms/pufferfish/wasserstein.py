@@ -19,7 +19,7 @@ from dpaudit import exact
 from dpaudit._util.validation import finite_array, shorten
 from dpaudit.errors import InvalidArgument
 
-from ._common import Floats, check_draw
+from .._common import Floats, check_draw
 
 # Quantile levels closer than this are one level that was summed in two orders; it bounds the mass that is neglected.
 _SAME_LEVEL = 1e-12

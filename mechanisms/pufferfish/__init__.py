@@ -15,7 +15,7 @@ Three mechanisms for a number ``F(X)``:
 The notes point to an article on Gaussian-mixture priors (Wu 2025, Scientific Reports 15:1015), whose body was not
 available: its algorithm is not reproduced, and the second and third mechanism are reconstructions with their own
 proofs, the second in the spirit of Ding 2024. That article's results on the Kullback-Leibler divergence and mutual
-information of masked data are averages (``mechanisms.masking_formulas``); they imply no (epsilon,
+information of masked data are averages (``mechanisms.pufferfish.masking_formulas``); they imply no (epsilon,
 delta) bound.
 
 The data handed to ``sample`` are a :class:`Secret`, and X is drawn anew for every release. An audit that fixes X
@@ -40,7 +40,7 @@ from dpaudit._util.validation import check_finite, check_open_unit, check_positi
 from dpaudit.claims import ApproxDP, PureDP, Relation
 from dpaudit.errors import InvalidArgument
 
-from ._common import Floats, check_draw
+from .._common import Floats, check_draw
 from .wasserstein import (
     Conditional,
     GaussianMixture,
@@ -52,14 +52,6 @@ from .wasserstein import (
 
 if TYPE_CHECKING:
     from dpaudit import neighbours
-
-    from .registry import Entry
-
-# Exact values of the registry entries, which a test computes again: epsilon_at for claims with a delta
-SPREAD_EPSILON = 0.458900768
-IGNORED_SPREAD_EPSILON = 4.328625078
-COUNTS_EPSILON = 0.3970573062
-MIXTURE_EPSILON = 0.956372795
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +88,7 @@ class Secret:
 
 
 class Drawable(Protocol):
-    """Whatever draws values of F(X) given a secret: :class:`Secret`, or :class:`dpaudit.neighbours.Secret`."""
+    """An object that draws values of F(X) given a secret: :class:`Secret`, or :class:`dpaudit.neighbours.Secret`."""
 
     def sample(self, size: int, rng: np.random.Generator) -> Any:
         """``size`` independent values."""
@@ -167,7 +159,8 @@ class WassersteinMechanism:
 
     Couple the two conditional laws within W: for coupled values the Laplace densities differ by at most
     ``exp(epsilon)`` at every output, and integrating over the coupling keeps that. ``bound`` replaces W by a larger
-    number, such as :func:`mechanisms.wasserstein.component_bound`; W = 0 needs no noise, W = infinity has no mechanism.
+    number, such as that of :func:`~mechanisms.pufferfish.wasserstein.component_bound`; W = 0 needs no noise, W = infinity
+    has no mechanism.
 
     >>> pair = (Secret("a", GaussianMixture.single(0.0, 1.0)), Secret("b", GaussianMixture.single(2.0, 1.0)))
     >>> mechanism = WassersteinMechanism((pair,), epsilon=1.0)
@@ -340,105 +333,6 @@ def masking_delta(pairs: Iterable[Any], epsilon: float, noise_std: float) -> flo
         exact.delta(masked_law(first.law, noise_std), masked_law(second.law, noise_std), epsilon)
         for first, second in discriminative_pairs(pairs)
     )
-
-
-def entries() -> list[Entry]:
-    """Registry entries: five calibrations with their exact epsilon, and four broken ones."""
-    from dpaudit import neighbours
-    from dpaudit.claims import Verdict
-
-    from .broken.pufferfish import ReusedDraw, ignored_spread, mean_distance, one_prior_only
-    from .registry import Entry
-
-    def pair(first: Conditional, second: Conditional, prior: str = "theta") -> tuple[Secret, Secret]:
-        return Secret("a", first, prior), Secret("b", second, prior)
-
-    def entry(name: str, make: Any, pairs: Pairs, claim: Any, truth: float, bug: str | None = None) -> Entry:
-        return Entry(
-            name=f"pufferfish-{name}",
-            make=make,
-            claim=claim,
-            neighbours=functools.partial(neighbours.fixed, pairs, relation=Relation.SECRETS),
-            truth=truth,
-            samples=400_000,
-            expect=Verdict.NO_VIOLATION_FOUND if bug is None else Verdict.VIOLATION,
-            bug=bug,
-            source="Song, Wang and Chaudhuri 2017" if "wasserstein" in name else "reconstructed from the definition",
-        )
-
-    normal, mixture, made = GaussianMixture.single, GaussianMixture, functools.partial
-    shifted = (pair(normal(0.0, 1.0), normal(1.0, 1.0)),)
-    far = pair(normal(0.0, 1.0), normal(3.0, 1.0), "far")
-    spread = (pair(normal(0.0, 1.0), normal(1.0, 1.5)),)
-    wide = (pair(normal(0.0, 1.0), normal(1.0, 3.0)),)
-    mixed = (pair(mixture((0.3, 0.7), (0.0, 4.0), (1.0, 1.5)), mixture((0.3, 0.7), (1.0, 4.5), (1.0, 1.5))),)
-    counts = (pair(_counts(0.2, 0.3, 0.3, 0.2), _counts(0.1, 0.2, 0.4, 0.3)),)
-    rare = (pair(exact.Discrete({0: 0.9, 10: 0.1}), exact.Discrete({0: 0.999, 10: 0.001})),)
-    reused = ReusedDraw(WassersteinMechanism(shifted, 1.0), (("a", -0.5), ("b", 2.0)))
-    pure, approximate = PureDP(1.0, Relation.SECRETS), ApproxDP(1.0, 1e-3, Relation.SECRETS)
-    masking = ApproxDP(0.5, 1e-2, Relation.SECRETS)
-    return [
-        entry("wasserstein", made(WassersteinMechanism, shifted, 1.0), shifted, pure, 1.0),
-        entry("wasserstein-counts", made(WassersteinMechanism, counts, 1.0), counts, pure, COUNTS_EPSILON),
-        entry("wasserstein-mixture", made(WassersteinMechanism, mixed, 1.0), mixed, pure, MIXTURE_EPSILON),
-        entry("unequal-spread", made(UnequalSpreadLaplace, spread, 1.0, 1e-3), spread, approximate, SPREAD_EPSILON),
-        entry("masking", made(GaussianMasking, mixed, 0.5, 1e-2), mixed, masking, 0.5),
-        entry(
-            "mean-distance",
-            made(mean_distance, rare, 1.0),
-            rare,
-            pure,
-            mean_distance(rare, 1.0).epsilon_exact,
-            "The noise is scaled by W_1, the mean distance, and a rare large difference shows.",
-        ),
-        entry(
-            "one-prior",
-            made(one_prior_only, (*shifted, far), 1.0),
-            (far,),
-            pure,
-            3.0,
-            "The noise is calibrated for the first of two priors.",
-        ),
-        entry(
-            "ignored-spread",
-            made(ignored_spread, wide, 1.0, 1e-3),
-            wide,
-            approximate,
-            IGNORED_SPREAD_EPSILON,
-            "The noise covers the difference of the means, not that of the standard deviations.",
-        ),
-        entry(
-            "reused-draw",
-            lambda: reused,
-            shifted,
-            pure,
-            reused.epsilon_exact,
-            "The trial loop draws the data once and keeps them, which audits another statement.",
-        ),
-    ]
-
-
-def epsilon_at(first: exact.Law, second: exact.Law, delta: float) -> float:
-    """Smallest epsilon at which two output laws have that delta, both orders; 0 where they always do.
-
-    >>> round(epsilon_at(exact.Gaussian(0.0, 1.0), exact.Gaussian(1.0, 1.0), 1e-5), 6)
-    4.377178
-    """
-    check_open_unit(delta=delta)
-
-    def excess(epsilon: float) -> float:
-        return exact.delta(first, second, epsilon) / delta - 1.0
-
-    if excess(0.0) <= 0.0:
-        return 0.0
-    high = 1.0
-    while excess(high) > 0.0:
-        high *= 2.0
-    return float(brentq(excess, 0.0, high, xtol=1e-10))
-
-
-def _counts(*probabilities: float) -> exact.Discrete:
-    return exact.Discrete(dict(enumerate(probabilities)))
 
 
 def _one(secret: Secret, rng: np.random.Generator) -> float:

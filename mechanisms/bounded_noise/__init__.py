@@ -30,7 +30,7 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -48,16 +48,9 @@ from dpaudit._util.validation import (
 from dpaudit.claims import ApproxDP, Relation, gaussian_delta
 from dpaudit.errors import InvalidArgument, MissingDependency
 
-from ._common import Floats, answer_of, check_draw
-from .bounded_density import FAMILIES, noise_law, one_query_delta, shape, unit_cdf, unit_noise
-from .gaussian import analytic_scale
-
-if TYPE_CHECKING:
-    from .registry import Entry
-
-# Epsilon at delta = 1e-3 of a hundred queries with the radius of one at (1, 1e-3): composed_epsilon, which a test repeats.
-# A number, because the registry must not need dp-accounting.
-ONE_QUERY_FOR_HUNDRED = 7.8086
+from .._common import Floats, answer_of, check_draw
+from ..gaussian import analytic_scale
+from .density import FAMILIES, noise_law, one_query_delta, shape, unit_cdf, unit_noise
 
 
 def composed_delta(
@@ -284,7 +277,7 @@ class Session:
 
     @property
     def remaining(self) -> int:
-        """How many queries may still be asked."""
+        """The number of queries that may still be asked."""
         return self._remaining
 
     def ask(self, query: Callable[[Any], float], sensitivity: float | None = None) -> float:
@@ -309,75 +302,6 @@ class Session:
         answer = query(self._data)
         check_finite(answer=answer)
         return float(answer) + mechanism.radius * float(unit_noise(mechanism.family, 1, self._rng)[0])
-
-
-def entries() -> list[Entry]:
-    """Registry entries: two calibrations that are met with equality, and three broken ones."""
-    from dpaudit import neighbours
-    from dpaudit.claims import Verdict
-
-    from .broken.bounded_noise import ClippedNoise, RadiusForLess
-    from .registry import Entry
-
-    source = "Dagan and Kur 2022 (density); calibration reconstructed"
-    without = RadiusForLess(1.0, 1e-3, sensitivity=10.0)
-    return [
-        Entry(
-            name="bounded-noise-one-query",
-            make=functools.partial(BoundedNoise, 1.0, 1e-3),
-            claim=ApproxDP(1.0, 1e-3, Relation.ANSWERS),
-            neighbours=functools.partial(neighbours.answers, 1, 0, 2),
-            truth=1.0,
-            samples=1_000_000,
-            expect=Verdict.NO_VIOLATION_FOUND,
-            bug=None,
-            source=source,
-        ),
-        Entry(
-            name="bounded-noise-ten-queries",
-            make=functools.partial(BoundedNoise, 1.0, 1e-3, queries=10, family="p2"),
-            claim=ApproxDP(1.0, 1e-3, Relation.ANSWERS),
-            neighbours=functools.partial(neighbours.answers, 10, 0, 2),
-            truth=1.0,
-            samples=200_000,
-            expect=Verdict.NO_VIOLATION_FOUND,
-            bug=None,
-            source=source,
-        ),
-        Entry(
-            name="bounded-noise-radius-for-one-query",
-            make=functools.partial(RadiusForLess, 1.0, 1e-3, queries=100),
-            claim=ApproxDP(1.0, 1e-3, Relation.ANSWERS),
-            neighbours=functools.partial(neighbours.fixed, [(np.zeros(100), np.ones(100))], relation=Relation.ANSWERS),
-            truth=ONE_QUERY_FOR_HUNDRED,
-            samples=100_000,
-            expect=Verdict.VIOLATION,
-            bug="The radius is that of a single query, but a hundred are answered.",
-            source=source,
-        ),
-        Entry(
-            name="bounded-noise-without-sensitivity",
-            make=functools.partial(RadiusForLess, 1.0, 1e-3, sensitivity=10.0),
-            claim=without.claim,
-            neighbours=functools.partial(neighbours.answers, 1, 0, 20, sensitivity=10.0),
-            truth=without.epsilon_exact,
-            samples=400_000,
-            expect=Verdict.VIOLATION,
-            bug="The radius is that of sensitivity 1, but answers move by 10.",
-            source=source,
-        ),
-        Entry(
-            name="bounded-noise-clipped",
-            make=functools.partial(ClippedNoise, 1.0, 1e-3),
-            claim=ApproxDP(1.0, 1e-3, Relation.ANSWERS),
-            neighbours=functools.partial(neighbours.answers, 1, 0, 2),
-            truth=math.inf,
-            samples=400_000,
-            expect=Verdict.VIOLATION,
-            bug="The noise is clipped to half its radius, which leaves atoms that name the answer.",
-            source=source,
-        ),
-    ]
 
 
 def _loss_std(family: str, shift: float) -> float:

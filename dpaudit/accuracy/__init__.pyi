@@ -1,0 +1,36 @@
+from dpaudit.accuracy.bound import Bound as Bound
+from dpaudit.accuracy.bound import Sense as Sense
+from dpaudit.accuracy.bound import Status as Status
+from dpaudit.accuracy.bound import Truth as Truth
+from dpaudit.accuracy.bound import Variant as Variant
+from dpaudit.accuracy.bounds import above_threshold as above_threshold
+from dpaudit.accuracy.bounds import deciles as deciles
+from dpaudit.accuracy.bounds import inverse_sensitivity as inverse_sensitivity
+from dpaudit.accuracy.bounds import mean_error as mean_error
+from dpaudit.accuracy.bounds import noise as noise
+from dpaudit.accuracy.bounds import randomised_response as randomised_response
+from dpaudit.accuracy.comparison import Contender as Contender
+from dpaudit.accuracy.comparison import compare as compare
+from dpaudit.accuracy.distributions import order_statistics as order_statistics
+from dpaudit.accuracy.distributions.data_law import BETA_2_5 as BETA_2_5
+from dpaudit.accuracy.distributions.data_law import EXPONENTIAL as EXPONENTIAL
+from dpaudit.accuracy.distributions.data_law import NORMAL as NORMAL
+from dpaudit.accuracy.distributions.data_law import UNIFORM as UNIFORM
+from dpaudit.accuracy.distributions.data_law import DataLaw as DataLaw
+from dpaudit.accuracy.distributions.error_law import ErrorLaw as ErrorLaw
+from dpaudit.accuracy.regions import Range as Range
+from dpaudit.accuracy.theorem import Theorem as Theorem
+from dpaudit.accuracy.theorem import TheoremForm as TheoremForm
+from dpaudit.accuracy.theorems import THEOREMS as THEOREMS
+from dpaudit.accuracy.theorems import find_theorem as find_theorem
+from dpaudit.accuracy.truths import certified as certified
+from dpaudit.accuracy.truths import sequential as sequential
+from dpaudit.accuracy.truths.certified import HistogramSetting as HistogramSetting
+from dpaudit.accuracy.truths.quantile_errors import histogram_law as histogram_law
+from dpaudit.accuracy.truths.quantile_errors import histogram_law_for_data as histogram_law_for_data
+from dpaudit.accuracy.truths.sequential import MeanConfidence as MeanConfidence
+from dpaudit.accuracy.verification import Row as Row
+from dpaudit.accuracy.verification import TheoremVerification as TheoremVerification
+from dpaudit.accuracy.verification import verify as verify
+
+__all__: list[str]
