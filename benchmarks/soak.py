@@ -9,6 +9,7 @@ seed; when a signal arrives does not.
 from __future__ import annotations
 
 import collections
+import functools
 import json
 import os
 import random
@@ -150,7 +151,7 @@ def run_case(case: Case, folder: Path) -> tuple[int, list[str]]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
-        preexec_fn=_small_files if full else None,
+        preexec_fn=functools.partial(_prepare, small_files=full),
     )
     faults: list[str] = []
     wait = chance.uniform(0.3, 5.0)
@@ -197,8 +198,11 @@ def run_case(case: Case, folder: Path) -> tuple[int, list[str]]:
     return code, faults
 
 
-def _small_files() -> None:
-    resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL_FILE, SMALL_FILE))
+def _prepare(*, small_files: bool) -> None:
+    """Let interrupts arrive, which a shell switches off for what it starts in the background, and limit the size of files."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    if small_files:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (SMALL_FILE, SMALL_FILE))
 
 
 def _faults_of(folder: Path, out: bytes, err: bytes) -> list[str]:

@@ -38,6 +38,8 @@ autodoc_typehints = "none"  # signatures would be wider than a screen; parameter
 
 html_theme = "furo"
 html_title = f"dpaudit {release}"
+html_static_path = ["site.css"]
+html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
 html_show_search_summary = False  # it loads pages, which browsers refuse for files that are opened without a server

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, TypeVar
 
-from dpaudit._util.validation import check_choice
+from dpaudit._util.validation import check_choice, did_you_mean
 from dpaudit.errors import InvalidArgument
 
 P = ParamSpec("P")
@@ -62,14 +62,24 @@ def checked_keywords(
     return decorate
 
 
-def renamed_fields(**names: str) -> Callable[[type[C]], type[C]]:
-    """Make a dataclass accept old field names (``old="new"``), as arguments and as attributes."""
+def renamed_fields(advice: str = "", /, **names: str) -> Callable[[type[C]], type[C]]:
+    """Make a dataclass accept old field names (``old="new"``), as arguments and as attributes.
+
+    With ``advice`` a field that is unknown, or has no name, is refused with a suggestion and the advice.
+    """
 
     def decorate(cls: type[C]) -> type[C]:
         initialise: Any = cls.__init__
+        known = list(inspect.signature(cls).parameters)
 
         @functools.wraps(initialise)
         def init(self: C, *args: Any, **keywords: Any) -> None:
+            if advice and args:
+                raise InvalidArgument(
+                    f"{cls.__name__} takes its fields by name: {', '.join(f'{name}=' for name in known)}."
+                )
+            for word in keywords.keys() - {*known, *names} if advice else ():
+                raise InvalidArgument(f"{cls.__name__} has no field {word}=.{did_you_mean(word, known)} {advice}")
             initialise(self, *args, **(with_new_names(keywords, names) if names.keys() & keywords.keys() else keywords))
 
         cls.__init__ = init  # type: ignore[assignment]

@@ -1,9 +1,9 @@
 """Keep what a mechanism does to its process away from the engine, and put it back.
 
 A mechanism is code of others: it may set numpy's error handling, the recursion limit, the locale, the working directory, signal
-handlers or the clocks of the module ``time``. :func:`engine_state` is around a whole audit: inside, numpy warns as it does by
-default, and at the end all of these are as before. :func:`mechanism_state` is around each batch of calls: inside, numpy does
-what the user's program had set, and after it the engine finds what it needs as it was.
+handlers or the clocks of the module ``time``, or fork. :func:`engine_state` is around a whole audit: inside, numpy warns as it
+does by default, and at the end all of these are as before. :func:`mechanism_state` is around each batch of calls: inside, numpy
+does what the user's program had set, and after it the engine finds what it needs as it was.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -24,9 +24,8 @@ import numpy as np
 
 _DEFAULT: dict[str, Any] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 _CLOCKS = tuple((name, getattr(time, name)) for name in ("monotonic", "perf_counter", "time", "sleep"))
-_SIGNALS = tuple(
-    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGALRM", "SIGCHLD", "SIGHUP") if hasattr(signal, name)
-)
+_ENDING = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGPIPE") if hasattr(signal, name))
+_SIGNALS = (*_ENDING, *(getattr(signal, name) for name in ("SIGALRM", "SIGCHLD") if hasattr(signal, name)))
 
 # numpy's error handling outside of the engine, which mechanisms run with
 _users: ContextVar[dict[str, Any] | None] = ContextVar("_users", default=None)
@@ -43,10 +42,28 @@ def engine_state() -> Iterator[None]:
         stack.callback(_put_back_streams, *streams)
         stack.enter_context(_working_directory())
         stack.enter_context(_locale())
-        stack.enter_context(_signal_handlers())
+        stack.enter_context(_signal_handlers(_SIGNALS))
         stack.enter_context(warnings.catch_warnings())
         stack.enter_context(np.errstate(**_DEFAULT))
         yield
+
+
+@contextlib.contextmanager
+def import_state() -> Iterator[None]:
+    """Import a file of the user's, which may neither change how the run is ended nor go on in a process of its own."""
+    with _signal_handlers(_ENDING), _one_process():
+        yield
+
+
+@contextlib.contextmanager
+def _one_process() -> Iterator[None]:
+    """End a process that was forked inside the block: it would go on with the run beside this one, and report a second end."""
+    process = os.getpid()
+    try:
+        yield
+    finally:
+        if os.getpid() != process:
+            os._exit(1)
 
 
 @contextlib.contextmanager
@@ -55,7 +72,7 @@ def mechanism_state() -> Iterator[None]:
     users = _users.get()
     limit = sys.getrecursionlimit()
     clocks = [getattr(time, name) for name, _ in _CLOCKS]
-    with np.errstate(**({} if users is None else users)):
+    with _one_process(), np.errstate(**({} if users is None else users)):
         try:
             yield
         finally:
@@ -97,11 +114,11 @@ def _locale() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _signal_handlers() -> Iterator[None]:
+def _signal_handlers(numbers: Iterable[signal.Signals]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():  # only the main thread may set them
         yield
         return
-    before = [(number, signal.getsignal(number)) for number in _SIGNALS]
+    before = [(number, signal.getsignal(number)) for number in numbers]
     try:
         yield
     finally:

@@ -22,7 +22,8 @@ class BoundedRange(Profile):
 
         delta(x) = (e^(epsilon/2) - e^(x/2))^2 / (e^epsilon - 1).
 
-    A black-box audit tests this profile. ``dpaudit.verify`` measures the range itself.
+    A black-box audit tests this profile, not the range: a range that is exceeded on rare outputs alone hardly moves it.
+    ``dpaudit.verify`` measures the range itself.
 
     >>> BoundedRange(1.0)
     BoundedRange(epsilon=1.0)

@@ -16,7 +16,10 @@ from dpaudit.claims import (
 )
 from dpaudit.errors import InvalidArgument
 
-CLAIM_OPTIONS = ("epsilon", "mu", "rho", "renyi", "curve", "bounded_range")
+CLAIM_OPTIONS = {
+    "epsilon": "--epsilon", "mu": "--mu", "rho": "--rho", "renyi": "--renyi", "curve": "--profile",
+    "bounded_range": "--bounded-range",
+}  # fmt: skip
 
 
 def claim_of(args: argparse.Namespace) -> Claim:
@@ -26,14 +29,13 @@ def claim_of(args: argparse.Namespace) -> Claim:
     ProfileDP(points=((0.0, 0.38), (1.0, 0.13)))
     """
     given = {name: value for name in CLAIM_OPTIONS if (value := getattr(args, name, None)) is not None}
-    options = ", ".join(f"--{name.replace('_', '-')}" for name in CLAIM_OPTIONS)
     if len(given) != 1:
-        named = " and ".join(f"--{name.replace('_', '-')}" for name in given) or "no claim"
-        raise InvalidArgument(f"Give exactly one claim: one of {options}. Given: {named}.")
+        named = " and ".join(map(CLAIM_OPTIONS.__getitem__, given)) or "no claim"
+        raise InvalidArgument(f"Give exactly one claim: one of {', '.join(CLAIM_OPTIONS.values())}. Given: {named}.")
     ((kind, value),) = given.items()
     delta = getattr(args, "delta", 0.0)
     if delta != 0.0 and kind != "epsilon":
-        raise InvalidArgument(f"--delta={delta!r} belongs to --epsilon; leave it out with --{kind.replace('_', '-')}.")
+        raise InvalidArgument(f"--delta={delta!r} belongs to --epsilon; leave it out with {CLAIM_OPTIONS[kind]}.")
     match kind:
         case "epsilon":
             return PureDP(value) if delta == 0.0 else ApproxDP(value, delta)
@@ -45,7 +47,7 @@ def claim_of(args: argparse.Namespace) -> Claim:
             return BoundedRange(value)
         case "renyi":
             return RenyiDP(*_pair("--renyi", value, "ORDER:EPSILON"))
-    return ProfileDP([_pair("--curve", point, "EPSILON:DELTA") for point in value.split(",")])
+    return ProfileDP([_pair("--profile", point, "EPSILON:DELTA") for point in value.split(",")])
 
 
 def _pair(option: str, text: str, form: str) -> tuple[float, float]:

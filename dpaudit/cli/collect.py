@@ -16,6 +16,7 @@ from types import ModuleType
 from typing import Any
 
 from dpaudit._util.messages import described
+from dpaudit._util.surroundings import import_state
 from dpaudit._util.validation import did_you_mean, shorten
 from dpaudit.engine.audit import Audit
 from dpaudit.errors import InvalidArgument
@@ -150,7 +151,8 @@ def _load_named(name: str, path: Path, root: Path) -> ModuleType:
         raise InvalidArgument(f"{name!r} does not exist.{_near(path)}")
     _importable_from(root)
     try:
-        return importlib.import_module(name)
+        with import_state():
+            return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is not None and f"{name}.".startswith(f"{error.name}."):
             raise InvalidArgument(
@@ -206,7 +208,8 @@ def _names(path: Path, root: Path) -> Iterator[str]:
 
 def _imported(path: Path, root: Path, load: Callable[[], ModuleType]) -> ModuleType:
     try:
-        return load()
+        with import_state():
+            return load()
     except BaseException as error:
         raise _broken(_shown(path, root), error) from error
 

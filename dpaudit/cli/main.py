@@ -15,13 +15,14 @@ from dpaudit._util.messages import described, traceback_text
 from dpaudit._util.terminal.console import Console, open_streams
 from dpaudit._util.terminal.exit_codes import ExitCode, strongest
 from dpaudit.cli import supervisor
-from dpaudit.errors import DPAuditError
+from dpaudit.errors import DPAuditError, InvalidArgument
 from dpaudit.report import FORMATS
 
 EXIT_CODES = (
     "exit codes: 0 nothing found and every expectation met; 1 violation, regression or unmet expectation; "
     "2 usage, configuration, unreadable baseline, or an audit that could not be run; 3 inconclusive; 130 interrupted"
 )
+BUDGETS = ("ci", "deep")
 TARGET_HELP = "folder, file.py, file.py:name, pkg.mod or pkg.mod:name"
 PACKAGE_COMMANDS = {
     "accuracy": "accuracy theorems: list, show, verify, compare",
@@ -88,7 +89,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
         description="Audit one function, or one program in any language.",
         epilog=EXIT_CODES,
     )
-    _one_function(check, required=False)
+    _one_function(check, required=False, has_budget=True)
     check.add_argument(
         "--command", dest="program", metavar="COMMAND", help="a program instead, e.g. './count --epsilon 1'"
     )
@@ -101,7 +102,8 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
     check.add_argument(
         "--output-as", choices=("json", "text", "lines", "numbers"), help="what the program writes (default json)"
     )
-    _options(check)
+    check.set_defaults(profile=None)
+    _options(check, has_claim=True)
     _reports(check)
 
     proof = known["verify"] = commands.add_parser(
@@ -236,7 +238,22 @@ _SETTINGS = (
 )  # fmt: skip
 
 
-def _one_function(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
+class _Profile(argparse.Action):
+    """Store the points of a claimed profile; the name of a budget is what ``--profile`` means on ``dpaudit run``."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: str | Sequence[Any] | None,
+        option_string: str | None = None,
+    ) -> None:
+        del parser, option_string
+        is_budget = values in BUDGETS and hasattr(namespace, "profile")
+        setattr(namespace, "profile" if is_budget else self.dest, values)
+
+
+def _one_function(parser: argparse.ArgumentParser, *, required: bool = True, has_budget: bool = False) -> None:
     parser.add_argument(
         "target",
         nargs=None if required else "?",
@@ -250,7 +267,13 @@ def _one_function(parser: argparse.ArgumentParser, *, required: bool = True) -> 
     claim.add_argument("--rho", type=float, help="rho of zero-concentrated DP")
     claim.add_argument("--renyi", metavar="ORDER:EPSILON", help="Renyi DP of one order, e.g. 8:0.5")
     claim.add_argument(
-        "--curve", metavar="POINTS", help="a privacy profile by points EPSILON:DELTA, e.g. 0:0.38,1:0.13,3:1e-3"
+        "--profile",
+        "--curve",
+        dest="curve",
+        action=_Profile,
+        metavar="POINTS",
+        help="a privacy profile by points EPSILON:DELTA, e.g. 0:0.38,1:0.13,3:1e-3"
+        + (" (or a budget: ci, about 5 seconds, or deep)" if has_budget else ""),
     )
     claim.add_argument("--bounded-range", type=float, metavar="EPSILON", help="epsilon of bounded range")
     _data_sets(parser)
@@ -276,11 +299,12 @@ def _query(parser: argparse.ArgumentParser, *, bound: str) -> None:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="seed of the search (default 0)")
 
 
-def _options(parser: argparse.ArgumentParser) -> None:
+def _options(parser: argparse.ArgumentParser, *, has_claim: bool = False) -> None:
     parser.add_argument("--samples", type=_count, metavar="N", help="budget of samples per audit, e.g. 1e6")
     parser.add_argument("--seconds", type=float, metavar="S", help="budget of time per audit")
     parser.add_argument("--timeout", type=float, metavar="S", help="time that one call of a mechanism may take")
-    parser.add_argument("--profile", choices=("ci", "deep"), help="budget per audit: ci is about 5 seconds")
+    if not has_claim:  # where there is a claim, ``--profile`` is its option, and takes these words too
+        parser.add_argument("--profile", choices=BUDGETS, help="budget per audit: ci is about 5 seconds")
     parser.add_argument("--alpha", type=float, metavar="A", help="false-alarm probability of the run (default 1e-6)")
     parser.add_argument("--seed", type=int, metavar="N", help="root of all random numbers")
     parser.add_argument(
@@ -343,6 +367,7 @@ def main(
             command, args = _parsed(words, parser, commands)
         except SystemExit as stop:  # argparse leaves this way, with a number
             return stop.code if isinstance(stop.code, int) else ExitCode.OK
+        _check_folder()
         return int(command(args, out, err))
     except KeyboardInterrupt:
         err.line("dpaudit: interrupted.")
@@ -355,6 +380,13 @@ def main(
         err.block(f"dpaudit: {described(error)}. This was not foreseen, and there may be no result.")
         err.block(traceback_text(error))
     return ExitCode.ERROR
+
+
+def _check_folder() -> None:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        raise InvalidArgument("The current folder was removed; change to another one.") from None
 
 
 def _console(given: IO[str] | Console | None, default: IO[str] | None) -> Console:

@@ -18,7 +18,7 @@ import time
 from typing import NoReturn
 
 from dpaudit._util.parenthood import end_with_parent
-from dpaudit._util.terminal.console import Console
+from dpaudit._util.terminal.console import Console, silence
 from dpaudit._util.terminal.exit_codes import ExitCode
 
 EXIT_GRACE = 10.0  # for threads that are left and for what runs at exit, once the code is known
@@ -31,6 +31,7 @@ ENDED_EARLY = (
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT) if os.name == "posix" else ()
 
 _report: int | None = None  # in the child: where the exit code is written
+_reporting: int | None = None  # the process that writes it; code under audit may fork
 _final: int | None = None  # the exit code, once the run has reached its end
 
 
@@ -41,7 +42,7 @@ def possible() -> bool:
 
 def start(err: Console) -> None:
     """Go on in a child process, where that is possible; the parent never returns from here."""
-    global _report
+    global _report, _reporting
     if not possible():
         _replace_exit(err)
         return
@@ -54,7 +55,7 @@ def start(err: Console) -> None:
     if child == 0:
         os.close(reader)
         os.close(heard)
-        _report = writer
+        _report, _reporting = writer, os.getpid()
         os.set_blocking(hears, False)
         signal.set_wakeup_fd(hears, warn_on_full_buffer=False)
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -73,9 +74,8 @@ def leave(code: int) -> NoReturn:
         with contextlib.suppress(OSError, ValueError, AttributeError):
             stream.flush()
             continue
-        with contextlib.suppress(OSError, ValueError, AttributeError):  # nobody reads: do not complain at exit either
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    if _report is not None:
+        silence(stream)
+    if _report is not None and os.getpid() == _reporting:
         with contextlib.suppress(OSError):
             os.write(_report, bytes([code]))
     until = time.monotonic() + THREAD_SECONDS

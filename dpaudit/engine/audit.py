@@ -242,7 +242,7 @@ def assert_private(
     return result
 
 
-@renamed_fields(made="mechanism_is_factory")
+@renamed_fields("Options of dpaudit.audit go into options={...}.", made="mechanism_is_factory")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
     """A definition of an audit: what ``dpaudit run`` and the pytest plugin collect.

@@ -24,6 +24,7 @@ from dpaudit.errors import AccuracyViolation, DPAuditError, Inconclusive, Invali
 from dpaudit.pytest_plugin import REPORTS, Unmet
 from dpaudit.report import check_reports, github_summary, write_reports
 from dpaudit.report.document import Document, Entry, Failure, sorted_entries
+from dpaudit.report.origin import origin_of
 from dpaudit.report.terminal import green_notes, line, totals
 from dpaudit.result.model import Result, StoppedBy
 from dpaudit.utility.definition import judge as judge_accuracy
@@ -35,8 +36,9 @@ ACCEPTED = pytest.StashKey[list[Result]]()  # violations that pytest.raises expe
 TEST_ENDED = pytest.StashKey[bool]()  # the test has ended
 REGRESSIONS = pytest.StashKey[list[str]]()
 SWALLOWED = (
-    "A violation was found, but its exception did not reach pytest: it was raised in a thread, or caught. If it is expected, say "
-    "so with pytest.raises(dpaudit.PrivacyViolation), or with expect= of the fixture dpaudit_audit."
+    "A violation was found, but its exception did not reach pytest: it was raised in a thread, or caught, or the test skipped "
+    "itself. If it is expected, say so with pytest.raises(dpaudit.PrivacyViolation), or with expect= of the fixture "
+    "dpaudit_audit."
 )
 EXACT = 1.0 + 1e-9  # shares of alpha add up to alpha, but for rounding
 WHOLE_SESSION = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)  # every test that was collected has run
@@ -256,7 +258,7 @@ class Session:
         unmet = [entry for entry in item.stash.get(ENTRIES, []) if self._swallowed(item, entry)]
         if unmet:
             self.violations[item.nodeid] = str(unmet[0].result)
-            pytest.fail(f"{SWALLOWED}\n\n" + "\n\n".join(str(entry.result) for entry in unmet), pytrace=False)
+            pytest.fail(_swallowed_text(unmet), pytrace=False)
 
     def _swallowed(self, item: pytest.Item, entry: Entry) -> bool:
         if self.settings.fail_on == "never" or entry.met or entry.result.verdict is not Verdict.VIOLATION:
@@ -283,10 +285,14 @@ class Session:
     def attach(self, item: pytest.Item, report: pytest.TestReport, error: BaseException | None) -> None:
         """Put the results of a test on its report, as plain data that crosses processes.
 
-        A violation in a test that did not fail was expected, by ``pytest.raises`` or as an expected failure.
+        A violation in a test that did not fail was expected, by ``pytest.raises`` or as an expected failure. A test that skips
+        itself after a violation fails.
         """
         entries = item.stash.get(ENTRIES, [])
         item.stash[ENTRIES] = []
+        unmet = [entry for entry in entries if self._swallowed(item, entry)]
+        if unmet and report.skipped and not hasattr(report, "wasxfail"):
+            report.outcome, report.longrepr = "failed", _swallowed_text(unmet)
         if not report.failed and self.settings.fail_on != "never":
             entries = [entry if entry.met else replace(entry, expect=entry.result.verdict) for entry in entries]
         if entries:
@@ -349,6 +355,7 @@ class Session:
 
     def _write(self, document: Document, path: Path) -> None:
         target = self.config.invocation_params.dir / path
+        document = replace(document, origin=origin_of(self.config.rootpath))
         kind = REPORTS[path.suffix]
         if kind == "json":
             write_whole(target, document.to_json())
@@ -388,6 +395,10 @@ class Session:
             reporter.line(f"{totals(document)} The run may spend {self.settings.alpha:g}.{tries}")
         for note in self.notes:
             reporter.line(note)
+
+
+def _swallowed_text(unmet: Sequence[Entry]) -> str:
+    return "\n\n".join([SWALLOWED, *(str(entry.result) for entry in unmet)])
 
 
 class AuditFile(pytest.File):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+from dpaudit.claims import Verdict
 from dpaudit.errors import MissingDependency
 from dpaudit.report.document import Document, Entry
 from dpaudit.report.escape import clean
@@ -23,6 +24,7 @@ from dpaudit.report.words import (
     outcome,
     verdict_in_words,
 )
+from dpaudit.result.model import Result
 from dpaudit.result.plots import Picture, pictures
 from dpaudit.result.svg import check_matplotlib
 from dpaudit.result.text import STOPPED, detectable_note, detectable_rows, shown
@@ -105,6 +107,13 @@ def _about_run(document: Document) -> str:
     return "; ".join(part for part in [*parts, ", ".join(versions)] if part)
 
 
+def _caught(result: Result) -> str:
+    """Return the epsilon that would have been caught; a violation was caught."""
+    if result.verdict is Verdict.VIOLATION:
+        return "-"
+    return f"{result.detectable_epsilon:.3g}" if math.isfinite(result.detectable_epsilon) else "nothing"
+
+
 def _sections(document: Document) -> list[Section]:
     return [
         Section(
@@ -114,7 +123,7 @@ def _sections(document: Document) -> list[Section]:
             urgent=needs_attention(entry),
             bound=shown(entry.result),
             outcome=outcome(entry),
-            caught=f"{caught:.3g}" if math.isfinite(caught := entry.result.detectable_epsilon) else "nothing",
+            caught=_caught(entry.result),
             pictures=pictures(entry.result, prefix=f"audit-{number}-") if number <= MOST_WITH_PICTURES else (),
         )
         for number, entry in enumerate(by_urgency(document), start=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import re
@@ -16,6 +18,7 @@ from xml.etree import ElementTree
 import pytest
 
 from dpaudit.cli import jobs
+from dpaudit.cli import main as cli
 
 # Each of these raises what is no Exception, where no Exception is expected.
 RAISING = {
@@ -107,6 +110,30 @@ def test_a_run_that_did_not_reach_its_end_is_never_green(project: Any, body: str
     assert b"dpaudit: the process ended " + how + b" before the run did" in ended.stderr
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks here")
+def test_a_process_that_code_under_audit_forks_does_not_go_on_with_the_run(project: Any) -> None:
+    project.audits(
+        "import os\nif os.fork() == 0:\n    PAIR = []\n"
+        "calls = 0\ndef forks(data, size, rng):\n    global calls\n    calls += 1\n"
+        "    return 0 * size if calls == 9 and os.fork() == 0 else half(data, size, rng)\n",
+        project.audit("bad", "forks"),
+    )
+    ended = run_apart(project, "$D run --output o.json")
+    assert (ended.returncode, ended.stdout.count(b"1 audit: 1 VIOLATION"), ended.stderr) == (1, 1, b"")
+
+
+def test_an_audit_file_cannot_change_what_ends_the_run(project: Any) -> None:
+    project.audits("import signal\nsignal.signal(signal.SIGPIPE, signal.SIG_DFL)\n", project.audit("bad", "half"))
+    assert run_apart(project, "$D run | true; exit ${PIPESTATUS[0]}").returncode == 1
+    project.audits(
+        "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n",
+        "def presses(data, size, rng):\n    signal.raise_signal(signal.SIGINT)\n    return half(data, size, rng)\n",
+        project.audit("pressed", "presses"),
+    )
+    project.fresh()
+    assert project.run("run")[0] == 130
+
+
 ELSEWHERE = "from dpaudit.cli import main, supervisor; supervisor.possible = lambda: False; main.entry()"
 
 
@@ -145,6 +172,29 @@ def test_streams_that_are_closed_change_nothing(project: Any) -> None:
         ended = run_apart(project, f"$D run --output o.json {closed}")
         assert ended.returncode == 1, ended.stderr
         assert b"Traceback" not in ended.stderr
+
+
+class Full(io.StringIO):
+    """A file on a disk that is full."""
+
+    def flush(self) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_json_that_a_full_disk_has_cut_is_no_success(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    project.audits(project.audit("good", samples=4000))
+    assert cli.main(["list"], stdout=Full()) == 0  # lines that are lost change nothing
+    for words in (["list", "--json"], ["run", "--json", "--fail-on", "never"]):
+        assert cli.main(words, stdout=Full()) == 2
+        assert "dpaudit: The JSON cannot be written: No space left on device." in capsys.readouterr().err
+
+
+def test_a_folder_that_was_removed(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    (project.root / "gone").mkdir()
+    os.chdir("gone")
+    (project.root / "gone").rmdir()
+    assert project.run("list") == (2, "")
+    assert capsys.readouterr().err == "dpaudit: The current folder was removed; change to another one.\n"
 
 
 def test_a_mechanism_cannot_close_the_streams_of_the_run(project: Any) -> None:

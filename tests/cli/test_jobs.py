@@ -11,12 +11,19 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import Executor, Future
+from dataclasses import replace
 from multiprocessing import resource_tracker
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from dpaudit.cli import jobs
 from dpaudit.engine.progress import Board, Progress, Seeking, relay_to
+from dpaudit.engine.sampling import executor as task_runner
+from dpaudit.engine.sampling import rounds
 
 termios = pytest.importorskip("termios", reason="there are no terminals here")
 pty = pytest.importorskip("pty", reason="there are no pseudo-terminals here")
@@ -84,9 +91,9 @@ def without_clock(document: str) -> list[dict[str, Any]]:
 def test_the_line_shows_the_search_for_a_small_example(project: Any) -> None:
     project.audits(SLOW_HALF, project.audit("first", "slow_half"), project.audit("second", "slow_half"))
     unwatched = without_clock(project.run("run", "--json")[1])
-    for jobs in ((), ("-j", "2")):
+    for mode in ((), ("-j", "2")):
         project.fresh()
-        code, out, shown = run_watched(project, "run", *jobs, "--json")
+        code, out, shown = run_watched(project, "run", *mode, "--json")
         assert code == 1, out + shown
         for name in ("first", "second"):
             assert f"{name}: violation found, shrinking: 0 pairs tried, 0 s" in shown
@@ -183,6 +190,27 @@ def test_an_early_interrupt_is_answered_at_once_and_a_second_one_ends_the_wait(p
     assert time.monotonic() - begin < 4.0
     assert process.returncode == 130
     assert b"Interrupted before any of 2 audits had a result.\n" in err
+
+
+class Deserted(Executor):
+    """A cluster that has lost all of its workers: nothing that is sent there is ever done."""
+
+    _client = SimpleNamespace(get_events=lambda _: (), nthreads=dict)
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        return Future()
+
+
+def test_a_cluster_without_workers_ends_the_run(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cloudpickle", reason="Dask is not installed: pip install 'dpaudit[dask]'")
+    monkeypatch.setattr(rounds, "LIMITS", replace(rounds.LIMITS, check_every=0.01, without_workers=0.1))
+    monkeypatch.setattr(jobs, "executor_for", lambda _: contextlib.nullcontext(Deserted()))
+    monkeypatch.setattr(task_runner, "WORTH_SENDING_FAR", 1e-12)  # so that everything is sent
+    project.audits(project.audit("one"), project.audit("two"))
+    code, out = project.run("run")
+    assert code == 2
+    assert "the cluster has had no worker for 0 seconds; start workers and run the audit again" in " ".join(out.split())
+    assert f"ERROR  two: {jobs.NO_WORKERS}" in out  # not another minute
 
 
 def test_the_board_forgets_what_ended(capfd: pytest.CaptureFixture[str]) -> None:

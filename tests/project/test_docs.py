@@ -35,6 +35,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
+from urllib.parse import urlsplit
 
 import matplotlib.pyplot as plt
 import pytest
@@ -232,11 +233,30 @@ def test_commands_are_ones_that_exist(page: Path) -> None:
         assert words[0] in known, command
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+ALL_PAGES = [*PAGES, *ROOT.glob("[A-Z]*.md"), *(ROOT / "audits").rglob("*.md"), *(ROOT / ".github").rglob("*.md"),
+             *(ROOT / folder / "README.md" for folder in ("tests", "benchmarks"))]  # fmt: skip
+
+
+def headings(page: Path) -> set[str]:
+    """Anchors of a page, as GitHub and the site make them."""
+    lines = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text(encoding="utf-8")), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", line.lower()).replace(" ", "-") for line in lines}
+
+
+@pytest.mark.parametrize("page", sorted(set(ALL_PAGES)), ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
-    for target in re.findall(r"\]\(([^)#]+?)(?:#[^)]*)?\)", FENCE.sub("", page.read_text(encoding="utf-8"))):
-        if "://" not in target:
-            assert (page.parent / target).exists(), target
+    """Inside the repository to a file and a heading that exist. Others are checked by their form: tests use no network."""
+    text = FENCE.sub("", page.read_text(encoding="utf-8"))
+    for target, anchor in re.findall(r"\]\(([^)#]*?)(?:#([^)]*))?\)", text):
+        if "://" in target:
+            parts = urlsplit(target)
+            assert parts.scheme == "https", target
+            assert re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", parts.netloc), target
+            assert not re.search(r"\s|[.,;]$", target), target
+        elif target or anchor:
+            place = page.parent / target if target else page
+            assert place.exists(), target
+            assert not anchor or place.suffix != ".md" or anchor in headings(place), f"{target}#{anchor}"
 
 
 def test_every_page_is_reached_from_the_readme() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields, replace
 
 import pytest
 
+from dpaudit import Audit
 from dpaudit._util.deprecation import checked_keywords, renamed_fields, with_new_names
 from dpaudit.errors import InvalidArgument
 
@@ -49,6 +50,15 @@ def test_an_old_field_works_and_warns_here():
     with pytest.warns(DeprecationWarning, match=r"^Box\.wide is now called Box\.width") as read:
         assert box.wide == 3
     assert made[0].filename == read[0].filename == __file__
+
+
+def test_a_definition_names_the_fields_that_it_has():
+    with pytest.raises(InvalidArgument, match=r"no field samples=\. Options of dpaudit.audit go into options="):
+        Audit(samples=100)
+    with pytest.raises(InvalidArgument, match=r"Did you mean 'name'\?"):
+        Audit(nam="count")
+    with pytest.raises(InvalidArgument, match="takes its fields by name: name=, mechanism=, claim="):
+        Audit("count")
 
 
 def test_new_names_do_not_warn():

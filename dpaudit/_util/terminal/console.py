@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import IO, Any
 
 from dpaudit._util.terminal.escape import inert, one_line, visible
+from dpaudit.errors import InvalidArgument
 
 
 class Console:
@@ -38,9 +39,19 @@ class Console:
         self._put(_painted(inert(visible(text)), highlight, colour) + "\n")
 
     def json(self, text: str) -> None:
-        """Write JSON in ASCII, in which escapes are those of JSON."""
+        """Write JSON in ASCII, in which escapes are those of JSON.
+
+        It is read by a program, so a disk that is full is an error. Where nobody reads any more it is dropped, as text is.
+        """
         assert text.isascii()
-        self._put(text.replace("##", "\\u0023#"))
+        try:
+            if self.stream is not None:
+                self.stream.write(text.replace("##", "\\u0023#"))
+                self.stream.flush()
+        except (BrokenPipeError, ValueError):
+            pass
+        except OSError as error:
+            raise InvalidArgument(f"The JSON cannot be written: {error.strerror or error}.") from None
 
     def write(self, text: str) -> int:
         """Write a piece of text, as files do."""
@@ -55,7 +66,7 @@ class Console:
 
     def flush(self) -> None:
         """Hand over what was written; do nothing if the reader is gone."""
-        with _dropping():
+        with _dropping(self.stream):
             if self.stream is not None:
                 self.stream.flush()
 
@@ -67,7 +78,7 @@ class Console:
             return False
 
     def _put(self, text: str) -> None:
-        with _dropping():
+        with _dropping(self.stream):
             if self.stream is not None:
                 self.stream.write(_encodable(text, self.stream))
                 self.stream.flush()
@@ -84,7 +95,7 @@ class Unbroken:
 
     def write(self, text: str) -> int:
         """Write the text, or drop it."""
-        with _dropping():
+        with _dropping(self._stream):
             if self._stream is not None:
                 self._stream.write(text)
         return len(text)
@@ -96,7 +107,7 @@ class Unbroken:
 
     def flush(self) -> None:
         """Hand over what was written."""
-        with _dropping():
+        with _dropping(self._stream):
             if self._stream is not None:
                 self._stream.flush()
 
@@ -108,10 +119,24 @@ class Unbroken:
 
 
 @contextlib.contextmanager
-def _dropping() -> Iterator[None]:
+def _dropping(stream: IO[str] | None) -> Iterator[None]:
     """Ignore that the reader is gone (OSError), or that the stream was closed (ValueError)."""
-    with contextlib.suppress(OSError, ValueError):
+    try:
         yield
+    except BrokenPipeError:
+        silence(stream)
+    except (OSError, ValueError):
+        pass
+
+
+def silence(stream: IO[str] | None) -> None:
+    """Send what is left in the buffer of a stream to the null device; otherwise it fails again when the stream closes."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(null, stream.fileno())  # type: ignore[union-attr]
+        finally:
+            os.close(null)
 
 
 def _painted(text: str, highlight: str, colour: str) -> str:

@@ -71,15 +71,16 @@ def read_frame(
             return _read_csv(text, str(path), columns, delimiter, frozenset(missing_marks))
     except LookupError:
         raise InvalidArgument(f"encoding={encoding!r} is not known to Python; 'utf-8' and 'cp1252' are.") from None
-    except UnicodeDecodeError as error:
+    except UnicodeError as error:
+        # Without a byte order mark the error is a plain UnicodeError before Python 3.13, and says so in all versions.
+        if not isinstance(error, UnicodeDecodeError) or "BOM" in error.reason:
+            raise InvalidArgument(
+                f"path={str(path)!r} does not begin with the byte order mark that encoding={encoding!r} needs; name the byte "
+                f"order, as in encoding='{encoding}-le', or leave encoding out if the file is UTF-8."
+            ) from None
         raise InvalidArgument(
             f"path={str(path)!r} is not {encoding}: byte {error.object[error.start]:#04x} cannot be decoded "
             f"({error.reason}). Name its encoding; files from spreadsheets on Windows are often encoding='cp1252'."
-        ) from None
-    except UnicodeError:  # the only other one: UTF-16 and UTF-32 leave the byte order to a mark
-        raise InvalidArgument(
-            f"path={str(path)!r} does not begin with the byte order mark that encoding={encoding!r} needs; name the byte "
-            f"order, as in encoding='{encoding}-le', or leave encoding out if the file is UTF-8."
         ) from None
     except OSError as error:
         raise InvalidArgument(f"path={str(path)!r} cannot be read: {error.strerror or error}.") from error

@@ -1,4 +1,4 @@
-"""Identity of what evidence is about: the mechanism with its code, the packages, the claim, and the options that shape it."""
+"""The identity of evidence: the mechanism with its code, the packages, the claim, and the options that shape the evidence."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dpaudit.engine.request import Request
 from dpaudit.neighbours import Neighbours
 from dpaudit.result.model import claim_to_dict, versions
 
-DEEPEST_DESCRIBED = 8
+DEEPEST = 8
 SHAPING = (
     "alpha",
     "channel",
@@ -135,7 +135,7 @@ def describe(value: Any, depth: int = 0) -> Any:
     """
     if value is None or isinstance(value, bool | int | float | str | bytes | complex):
         return repr(value)
-    if depth > DEEPEST_DESCRIBED:
+    if depth > DEEPEST:
         return f"deeper {type(value).__qualname__}"
     inner = functools.partial(describe, depth=depth + 1)
     if isinstance(value, types.FunctionType):

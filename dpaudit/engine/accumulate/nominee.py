@@ -27,7 +27,7 @@ from dpaudit.errors import InvalidArgument
 from dpaudit.neighbours import Pair
 
 MOST_VIEWS = 3  # of a nominee; each has its share of the capital
-TAIL_SHARES = 0.5 ** np.arange(1, 9)  # shares of the outputs in a tail, at which the cells of a view are cut
+NOMINATED_TAILS = 0.5 ** np.arange(1, 9)  # shares of the outputs in a tail, at which the cells of a view are cut
 FEWEST_OUTPUTS = 4  # of each side on which cells are chosen
 MOST_OUTPUTS = 8192
 
@@ -158,7 +158,7 @@ def nominate(number: int, candidate: Candidate, points: Points) -> Nominee | Non
 def _groups(order: NDArray[np.intp], counts: Counts) -> list[NDArray[np.intp]]:
     """Join the cells of an order into groups: tails whose shares halve on both ends, so that rare outputs stay apart."""
     share = np.cumsum(counts.sum(axis=0)[order]) / counts.sum()
-    cuts = np.searchsorted(share, np.concatenate([TAIL_SHARES, 1.0 - TAIL_SHARES]), side="right")
+    cuts = np.searchsorted(share, np.concatenate([NOMINATED_TAILS, 1.0 - NOMINATED_TAILS]), side="right")
     return [group for group in np.split(order, np.unique(cuts)) if group.size]
 
 

@@ -289,7 +289,7 @@ def _of_one_type(outputs: Sequence[Any], kind: type) -> Encoded:
 
 def _of_several_types(outputs: Sequence[Any], kinds: Collection[type]) -> Encoded:
     """Encode a list with outputs of several types, such as numbers and None, one type after the other."""
-    if not FEWEST_OF_A_TYPE * len(kinds) <= len(outputs):
+    if not outputs or len(outputs) < FEWEST_OF_A_TYPE * len(kinds):
         return _walk_all(outputs)
     number_of = {kind: number for number, kind in enumerate(kinds)}
     types = np.fromiter(map(number_of.__getitem__, map(type, outputs)), np.intp, len(outputs))

@@ -44,6 +44,7 @@ correction.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -135,23 +136,30 @@ def one_run_tail(canaries: int, guesses: int, correct: int, claim: Claim) -> flo
 
 
 def largest_refuted_curve(
-    canaries: int, guesses: int, correct: int, claim: Claim, *, tail: float, largest: float
+    canaries: int, guesses: int, correct: int, claim: Claim, *, tail: float, largest: float, known: float = 0.0
 ) -> float:
     """Return a value of the claim's parameter at which P(N >= correct) < ``tail``, as large as a search finds; 0 if none.
 
     Any value found may be reported: all these bounds are about one and the same probability, so the truth is among the values
-    that are excluded with probability at most ``tail``, however many are tried.
+    that are excluded with probability at most ``tail``, however many are tried. Values up to ``largest`` are looked at, and
+    beyond it, ten times as many each time, while all of these are refuted too. The search begins at ``known``, a value that was
+    refuted otherwise, and ends there if the next one is not refuted.
     """
     if correct <= 0:
-        return 0.0
-    low, high = 0.0, largest
+        return known
+
+    def refuted_among(values: list[float]) -> Floats:
+        inverse = inverse_curve([claim.at(value) for value in values])
+        return refuted_tails(canaries, guesses, correct, np.full(len(values), tail), inverse)
+
+    if known and not refuted_among([known * (1.0 + RESOLUTION)])[0]:
+        return known
+    low, high = known, max(largest, 2.0 * known)
     parallel = PARALLEL if isinstance(claim, GaussianDP) else FEW_CURVES
     while high - low > RESOLUTION * high and high > RESOLUTION * largest:
         values = np.linspace(low, high, parallel + 1)[1:].tolist()
-        inverse = inverse_curve([claim.at(value) for value in values])
-        refuted = np.flatnonzero(refuted_tails(canaries, guesses, correct, np.full(parallel, tail), inverse))
+        refuted = np.flatnonzero(refuted_among(values))
         last = int(refuted[-1]) + 1 if refuted.size else 0
-        if last == parallel:
-            return high
-        low, high = [low, *values][last : last + 2]
+        grows = last == parallel and high >= largest and math.isfinite(10.0 * high)
+        low, high = (high, 10.0 * high) if grows else [low, *values, high][last : last + 2]
     return low

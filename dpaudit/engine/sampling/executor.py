@@ -99,7 +99,7 @@ class TaskRunner:
             )
             return self._submit(task, seconds)
         except (RuntimeError, OSError) as error:
-            if self._served and not _about_pickling(error):
+            if self._served and not about_pickling(error):
                 raise LostWorker(f"the executor accepts no more tasks: {_first_sentence(error)}") from error
             if "shutdown" not in str(error):
                 raise
@@ -200,7 +200,7 @@ def received(future: Future[TaskResult]) -> TaskResult:
     except Exception as error:
         if type(error).__name__ in DASK_LOSSES:
             raise GaveUp(_first_sentence(error)) from error
-        if isinstance(error, DPAuditError) or not _about_pickling(error):
+        if isinstance(error, DPAuditError) or not about_pickling(error):
             raise
         raise cannot_be_sent(error) from error
 
@@ -231,11 +231,13 @@ def cannot_be_sent(error: BaseException) -> CannotBeSent:
     )
 
 
-def _about_pickling(error: BaseException | None) -> bool:
+def about_pickling(error: BaseException | None) -> bool:
+    """Return whether an error, or one of its causes, is that something cannot be pickled or unpickled."""
     while error is not None:
         if isinstance(error, Unpicklable | pickle.PickleError):
             return True
-        if "pickle" in str(error).lower() or "deserializ" in str(error).lower():
+        # Python 3.13 says "Can't get local object" where others say "Can't pickle local object".
+        if any(word in str(error).lower() for word in ("pickle", "deserializ", "get local object")):
             return True
         error = error.__cause__
     return False

@@ -24,7 +24,7 @@ from dpaudit.engine.sampling.blocks import (
     merge,
     run_task,
 )
-from dpaudit.engine.sampling.executor import GaveUp, LostWorker, TaskRunner, cannot_be_sent
+from dpaudit.engine.sampling.executor import GaveUp, LostWorker, TaskRunner, about_pickling, cannot_be_sent
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,7 +229,7 @@ class _RemoteRound:
         try:
             future = self._runner.submit(self._pieces[number], seconds)
         except Exception as error:
-            if isinstance(error, LostWorker) or "pickle" not in str(error):
+            if isinstance(error, LostWorker) or not about_pickling(error):
                 raise
             raise cannot_be_sent(error) from error
         self._pending[future] = number

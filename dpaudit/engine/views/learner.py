@@ -132,6 +132,7 @@ class Learner:
     _searches: list[int] = field(default_factory=list)
     _late: tuple[View, ...] = ()  # views that a late search has found
     searched: tuple[str, ...] = ()  # what late searches looked at
+    _undecided: bool = True  # a late search for interactions may still find something
 
     def __post_init__(self) -> None:
         # Counts hold more than the kept outputs. Refits come early enough for the new score to be bet on.
@@ -344,12 +345,16 @@ class Learner:
         self._searches = [at for at in self._searches if at > self.seen]
         if self.won or self._late or self.points is None or self.has_a_cell_for_every_output():
             return
-        found, tried = late_views(self.kept(), self.points)
-        self.searched = tuple(dict.fromkeys([*self.searched, *tried]))
-        for view, past, older in found:
+        models = self.seen >= SEARCH.models and self.width > 1
+        if not (models or self._undecided):
+            return
+        found = late_views(self.kept(), self.points, grids=self._undecided, models=models)
+        self._undecided = found.undecided and self._undecided
+        self.searched = tuple(dict.fromkeys([*self.searched, *found.tried]))
+        for view, past, older in found.views:
             self._late = (*self._late, view)
             self._add(view, past, older)
-        self.version += bool(found)  # capital that follows this pair is divided anew
+        self.version += bool(found.views)  # capital that follows this pair is divided anew
 
     def _add(self, view: View, past: Counts, older: Counts) -> None:
         self.views = (*self.views, view)

@@ -207,7 +207,7 @@ ZOO: dict[str, Any] = {
     "complex64": np.complex64(1j),
     "datetime64": np.datetime64("2020-01-01"),
     "datetime64 ns": np.datetime64("2020-01-01T00:00:00.123456789"),
-    "NaT": np.datetime64("NaT"),
+    "NaT": np.datetime64("NaT", "s"),
     "timedelta64": np.timedelta64(3, "s"),
     "datetime": datetime.datetime(2020, 1, 1),
     "decimal": decimal.Decimal("1.5"),
@@ -334,6 +334,10 @@ def test_encoding_does_not_depend_on_the_batch(first: Any, others: list[Any], ti
     apart = stack([encode([output]) for output in (first, *others)])
     for row in range(len(apart)):
         assert fingerprint_of(apart, row) == fingerprint_of(together, row)
+
+
+def test_a_batch_may_be_empty() -> None:
+    assert [len(encode(outputs)) for outputs in ([], np.empty(0), np.empty(0, object))] == [0, 0, 0]
 
 
 def test_the_dtype_of_an_array_says_nothing_about_its_entries() -> None:
@@ -463,3 +467,8 @@ def test_arrays_of_words_are_encoded_as_lists_of_words_are(size: int, distinct: 
 def test_objects_that_are_strings_keep_trailing_zeros_apart() -> None:
     batch = encode(np.array(["a", "a\0", "a"], dtype=object))
     assert batch.codes[0] == batch.codes[2] != batch.codes[1]
+
+
+def test_no_outputs_at_all_are_an_empty_batch() -> None:
+    """As the values of a suspect that returned truth values alone."""
+    assert len(encode([])) == 0

@@ -253,7 +253,7 @@ CHOICES: dict[str, tuple[Any, Any]] = {
     "1 and True": (1, True),
     "inside": ((1, 2), (True, 2)),
     "missing in pandas": (pd.NA, 1.0),
-    "missing time": (np.datetime64("NaT"), np.datetime64("2020-01-01")),
+    "missing time": (np.datetime64("NaT", "s"), np.datetime64("2020-01-01")),
     "masked": (np.ma.masked, 1.0),
     "masked and a numpy number": (np.ma.masked, np.float64(1.0)),
     "masked entry": (np.ma.masked_array([1.0, 2.0], [True, False]), np.ma.masked_array([1.0, 2.0], [False, False])),

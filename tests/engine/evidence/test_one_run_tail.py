@@ -12,6 +12,7 @@ from scipy.special import ndtr
 from scipy.stats import binom, norm
 
 from dpaudit import ApproxDP, GaussianDP, PureDP, Verdict, ZeroConcentratedDP, one_run_bound
+from dpaudit.claims import gaussian_epsilon
 from dpaudit.engine.evidence.one_run_tail import largest_refuted_curve, one_run_tail
 from dpaudit.engine.membership import one_run_p_value
 from dpaudit.errors import InvalidArgument
@@ -54,8 +55,8 @@ def test_bounds_from_runs_with_one_loss_magnitude_are_rarely_above_the_truth():
         magnitude = mu * abs(rng.normal(mu / 2.0))
         honest = rng.random(200) < 1.0 / (1.0 + math.exp(-magnitude))
         scores = np.where(honest, members, ~members) + 0.1 * rng.random(200)
-        bound = one_run_bound(scores, members, GaussianDP(mu), alpha=ALPHA, guesses=100, method="both")
-        above += bound.parameter_lower > mu
+        bound = one_run_bound(scores, members, GaussianDP(mu), alpha=ALPHA, guesses=100)
+        above += bound.parameter_lower > mu or bound.epsilon_lower > gaussian_epsilon(mu, bound.delta)  # jointly
         assert (bound.verdict is Verdict.VIOLATION) == (bound.parameter_lower >= mu)
         product_above += binom.sf(bound.correct - 1, bound.guesses, ndtr(mu / 2.0)) <= ALPHA
     assert above <= binom.isf(DECLARED, runs, ALPHA)

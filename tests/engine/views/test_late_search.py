@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import dpaudit
 from dpaudit.engine.encoding.batch import encode, numbers, stack
 from dpaudit.engine.evidence.claim_points import points_of
+from dpaudit.engine.views import learner
 from dpaudit.engine.views.late.derived import (
     SUMMARIES,
     Decimals,
@@ -104,15 +106,43 @@ def test_nothing_is_added_where_nothing_exceeds_the_claim() -> None:
         lambda data, size, rng: rng.laplace(size=(size, 6)) + data / 6.0,
         lambda data, size, rng: data + rng.geometric(0.632, size) - rng.geometric(0.632, size),
     ):
-        found, tried = late_views(sides(private), POINTS)
-        assert not found
-        assert tried[0] == "remainders, decimals and distances"
+        found = late_views(sides(private), POINTS)
+        assert not found.views
+        assert found.tried[0] == "remainders, decimals and distances"
+    found = late_views(sides(lambda data, size, rng: rng.laplace(size=(size, 6)) + data / 6.0), POINTS)
+    assert not found.undecided  # far from the claim: the same outputs are not looked at again
+
+
+def sign_of_late_product(data: int, size: int, rng: Generator) -> Any:
+    """The sign of the product of two coordinates beyond those of which pairs and triples are looked at."""
+    rows = rng.laplace(size=(size, 16))
+    wrong = (rows[:, 12] * rows[:, 14] < 0.0) & (rng.random(size) < (1.0 if data else 0.1))
+    rows[wrong, 14] *= -1.0
+    return rows
+
+
+def test_models_take_over_where_cheaper_scores_have_won_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sklearn")
+    monkeypatch.setattr(learner, "SEARCH", replace(learner.SEARCH, models=4_000))
+    found = dpaudit.audit(
+        dpaudit.batched(sign_of_late_product), dpaudit.PureDP(1.0), [(0, 1)], samples=50_000, shrink=False
+    )
+    assert found.verdict is dpaudit.Verdict.VIOLATION
+    assert "boosted trees and a small network" in found.searched
+
+
+def test_models_that_show_nothing_are_not_added() -> None:
+    pytest.importorskip("sklearn")
+    rng = np.random.default_rng(3)
+    found = late_views((encode(rng.laplace(size=(4000, 6))), encode(rng.laplace(size=(4000, 6)))), POINTS, models=True)
+    assert not found.views
+    assert found.tried[-1] == "boosted trees and a small network"
 
 
 @pytest.mark.parametrize("mechanism", [sign_of_product, sign_of_three, repeated_entries, fraction, rounded])
 def test_every_form_of_an_event_holds_for_the_same_outputs(mechanism: Callable[..., Any]) -> None:
     batches = sides(mechanism)
-    (view, counts, older), *_ = late_views(batches, POINTS)[0]
+    (view, counts, older), *_ = late_views(batches, POINTS).views
     assert counts.sum() == len(batches[0])  # half of the outputs of both sides, on which it was not fitted
     assert (older <= counts).all()
     assert older.sum() == counts.sum() // 2

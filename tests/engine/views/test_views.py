@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -18,6 +19,7 @@ from dpaudit import replay
 from dpaudit.engine.encoding.batch import FEWEST_COUNTED, encode
 from dpaudit.engine.encoding.sorted_counts import SortedSample
 from dpaudit.engine.evidence.e_process import Points
+from dpaudit.engine.views import scores
 from dpaudit.engine.views.condition import LOWEST, Number
 from dpaudit.engine.views.float_bits import MOST_COLUMNS, BitsView, build_bit_views
 from dpaudit.engine.views.float_grid import (
@@ -427,3 +429,24 @@ def test_a_mechanism_whose_large_batches_are_integers() -> None:
 
     result = dpaudit.audit(dpaudit.batched(mechanism), dpaudit.PureDP(1.0), [(0, 1)], samples=500_000, seed=0)
     assert result.verdict is not dpaudit.Verdict.VIOLATION
+
+
+@pytest.mark.parametrize(("width", "most"), [(10, 65_536), (4_000, 1000), (100_000, 160), (10_000_000, 8)])
+def test_outputs_that_are_kept_fit_into_memory(width: int, most: int) -> None:
+    """At most 128 MB of each side, or eight outputs. The outputs here are one number in memory, whatever their width."""
+    learner = Learner(build_views)
+    batch = encode(np.broadcast_to(np.float32(0.5), (1, 2)))
+    wide = replace(batch, numbers=np.broadcast_to(np.float32(0.5), (1, width)))
+    learner.features = False
+    learner._kept = [(wide, wide)]
+    assert learner.rows_to_keep() == most
+
+
+def test_coordinates_are_compared_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    sides = rng.normal(size=(2, 50, 1000))
+    sides[1, :, ::5] *= 9.0
+    at_once = scores.informative(*sides)
+    monkeypatch.setattr(scores, "COMPARED_AT_ONCE", 700)
+    assert scores.informative(*sides) == at_once
+    assert set(range(0, 1000, 5)) < set(at_once)

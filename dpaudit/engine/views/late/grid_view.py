@@ -23,16 +23,24 @@ def cuts_from(values: Floats, cells: int) -> Floats:
     >>> cuts_from(np.array([0.0, 1.0, 0.0, 2.0]), 8).tolist(), cuts_from(np.linspace(0, 1, 1001), 4).tolist()
     ([0.0, 1.0, 2.0], [0.25, 0.5, 0.75])
     """
-    finite = values[np.isfinite(values)]
-    distinct = np.unique(finite[:4096])
+    ascending = np.sort(values[np.isfinite(values)])
+    distinct = ascending[np.concatenate(([True], ascending[1:] != ascending[:-1]))[: ascending.size]]
     if distinct.size < cells:
         return distinct
-    cuts = np.quantile(finite, np.arange(1, cells) / cells)
-    with np.errstate(over="ignore"):
-        spread = float(np.subtract(*np.quantile(finite, [0.9, 0.1])))
+    with np.errstate(over="ignore", invalid="ignore"):
+        *cuts, low, high = _quantiles(ascending, np.array([*(np.arange(1, cells) / cells), 0.1, 0.9]))
+        spread = float(high - low)
     if spread > 0.0 and math.isfinite(spread):
-        cuts = np.round(cuts, min(max(DIGITS - 1 - math.floor(math.log10(spread)), -300), 300))
-    return np.unique(cuts + 0.0)  # no cut at minus zero
+        cuts = np.round(cuts, min(max(DIGITS - 1 - math.floor(math.log10(spread)), -300), 300)).tolist()
+    return np.unique(np.array(cuts) + 0.0)  # no cut at minus zero
+
+
+def _quantiles(ascending: Floats, levels: Floats) -> Floats:
+    """Return quantiles of sorted numbers, by linear interpolation."""
+    position = levels * (ascending.size - 1)
+    below = position.astype(np.intp)
+    low, high = ascending[below], ascending[np.minimum(below + 1, ascending.size - 1)]
+    return np.asarray(low + (high - low) * (position - below))
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,10 @@ class Cut:
 
     def locate(self, batch: Encoded) -> NDArray[np.intp]:
         """Return the cell of each output."""
-        values = self.of(batch)
+        return self.place(self.of(batch))
+
+    def place(self, values: Floats) -> NDArray[np.intp]:
+        """Return the cell of each value of the quantity."""
         return np.where(np.isnan(values), self.cells - 1, np.searchsorted(self.cuts, values, side="right"))
 
     def number(self, cells: Mask) -> Number:
