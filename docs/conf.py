@@ -29,7 +29,11 @@ nitpick_ignore_regex = [
     ("py:class", r"Fraction|False|True|None|Path|Executor"),
 ]
 
-OUTSIDE = {"../audits/museum/README.md": "about/museum.md", "../CONTRIBUTING.md": "about/contributing.md"}
+OUTSIDE = {
+    "../audits/libraries/SCOREBOARD.md": "about/scoreboard.md",
+    "../audits/museum/README.md": "about/museum.md",
+    "../CONTRIBUTING.md": "about/contributing.md",
+}
 
 myst_heading_anchors = 4
 
