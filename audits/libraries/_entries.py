@@ -149,7 +149,7 @@ MULTI_FREQ = Library(
             )
         ),
         pure("histogram", ITEMS, relation=SUBSTITUTE, channel="representation", known=BITS),
-        pure("record_grr", [(0, 3)], relation=SUBSTITUTE, known="[museum](../museum/README.md): one attribute keeps it"),
+        pure("record_grr", [(0, 3)], relation=SUBSTITUTE, known="in the museum: one attribute keeps it"),
         pure("record_grr", [(0, 2)], relation=SUBSTITUTE),
         pure("record_unary", [(0, 3)], relation=SUBSTITUTE),
         pure("record_unary", [(0, 2)], relation=SUBSTITUTE),
@@ -200,7 +200,7 @@ PIPELINE_DP = Library(
             (1.0, 1e-3),
             ADD_REMOVE,
             options={"samples": 6_000},
-            known="[museum](../museum/README.md)",
+            known="in the museum",
         ),
     ],
 )
@@ -212,7 +212,7 @@ SMARTNOISE_SQL = Library(
     calls=[
         approximate(
             f"{name}_groups", [(["Bern"] * 40, [*["Bern"] * 40, "Chur"])], (1.0, 1e-6), ADD_REMOVE, options={"samples": 1_000},
-            known="[museum](../museum/README.md): documented" if name == "open" else "",
+            known="in the museum: documented" if name == "open" else "",
         )
         for name in ("open", "censored")
     ],
@@ -225,7 +225,7 @@ DATASYNTHESIZER = Library(
     calls=[
         pure(
             "describe", [([20, 30, 40, 50], [20, 30, 40, 60])], relation=SUBSTITUTE, options={"samples": 400},
-            known="[museum](../museum/README.md)",
+            known="in the museum",
         ),
     ],
 )  # fmt: skip
@@ -237,7 +237,7 @@ FLOWER = Library(
     calls=[
         Call(
             function=name, claim=GaussianDP(2.0, SUBSTITUTE), pairs=[([[3.0], [3.0]], [[-3.0], [3.0]])],
-            options={"samples": 6_000}, known="" if name == "equal_weights" else "[museum](../museum/README.md)",
+            options={"samples": 6_000}, known="" if name == "equal_weights" else "in the museum",
         )
         for name in ("equal_weights", "weighted", "adaptive")
     ],
