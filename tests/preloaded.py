@@ -6,6 +6,7 @@ Half of matplotlib twice would not know the classes of the other half.
 import importlib
 
 OURS = (
+    "assertion",
     "baseline",
     "pytest_plugin.session",
     "report.html",
@@ -13,6 +14,7 @@ OURS = (
     "result.plots",
     "cli.rows",
     "symbolic",
+    "symbolic.first_look",
     "utility",
 )
 OTHERS = (

@@ -23,14 +23,14 @@ from dpaudit.symbolic.running.extraction import Extraction, Leaf
 from dpaudit.symbolic.values import forms
 from dpaudit.symbolic.values.regions import Region
 
-Read = Callable[[Any], Any]
+ReadOutput = Callable[[Any], Any]
 
 MOST_CUTS = 24
 """Ends of half-lines that are tried in one number of the output."""
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class ExactEvent:
     """A set of outputs: in words, as a Python expression in ``output`` (or empty), as a test, and its two probabilities."""
 
     text: str
@@ -40,7 +40,7 @@ class Event:
     on_neighbour: float
 
 
-def events(P: Extraction, Q: Extraction) -> Iterator[Event]:
+def events(P: Extraction, Q: Extraction) -> Iterator[ExactEvent]:
     """Yield candidates for an event that is likelier under ``P`` than under ``Q``."""
     yield from _outcomes(P, Q)
     yield from _structures(P, Q)
@@ -57,7 +57,7 @@ def _certain(leaf: Leaf) -> bool:
     return all(law.value is not None for law in leaf.coordinates)
 
 
-def _outcomes(P: Extraction, Q: Extraction) -> Iterator[Event]:
+def _outcomes(P: Extraction, Q: Extraction) -> Iterator[ExactEvent]:
     """Single outcomes of paths that end in one."""
     masses: dict[Hashable, list[float]] = {}
     outcomes: dict[Hashable, Any] = {}
@@ -70,7 +70,7 @@ def _outcomes(P: Extraction, Q: Extraction) -> Iterator[Event]:
     for key, (p, q) in masses.items():
         if p > q:
             text, code = _equality(outcomes[key])
-            yield Event(text, code, lambda output, key=key: fingerprint(output) == key, p, q)  # type: ignore[misc]
+            yield ExactEvent(text, code, lambda output, key=key: fingerprint(output) == key, p, q)  # type: ignore[misc]
 
 
 def _equality(outcome: Any) -> tuple[str, str]:
@@ -85,7 +85,7 @@ def _equality(outcome: Any) -> tuple[str, str]:
     return f"output == {text}", same
 
 
-def _structures(P: Extraction, Q: Extraction) -> Iterator[Event]:
+def _structures(P: Extraction, Q: Extraction) -> Iterator[ExactEvent]:
     """Outputs of one type and length, whatever numbers are in them."""
     masses: dict[Hashable, list[float]] = {}
     for side, law in enumerate((P, Q)):
@@ -94,11 +94,12 @@ def _structures(P: Extraction, Q: Extraction) -> Iterator[Event]:
     for skeleton, (p, q) in masses.items():
         if p > q and skeleton == "number":
             code = "isinstance(output, (int, float, np.number, np.bool_))"
-            yield Event("output is a number", code, _is_number, p, q)
+            yield ExactEvent("output is a number", code, _is_number, p, q)
         elif p > q and skeleton[0] in ("list", "tuple"):  # type: ignore[index]
             length = len(skeleton[1])  # type: ignore[index]
             code = f"isinstance(output, {skeleton[0]}) and len(output) == {length}"  # type: ignore[index]
-            yield Event(f"output is a {skeleton[0]} of length {length}", code, _has_length(skeleton[0], length), p, q)  # type: ignore[index]
+            kind = skeleton[0]  # type: ignore[index]
+            yield ExactEvent(f"output is a {kind} of length {length}", code, _has_length(kind, length), p, q)
 
 
 def _is_number(output: Any) -> bool:
@@ -114,7 +115,7 @@ class _HalfLine:
     """All values of one number of the output up to a cut, from it on, or equal to it, with both probabilities."""
 
     place: str
-    read: Read
+    read: ReadOutput
     sign: str
     cut: float
     on_data: float
@@ -138,7 +139,7 @@ class _HalfLine:
         return self.on_data * (math.log(self.on_data / self.on_neighbour) if self.on_neighbour > 0.0 else 700.0)
 
 
-def _half_lines(key: Any, terms: list[comparison.Term], others: list[comparison.Term]) -> Iterator[Event]:
+def _half_lines(key: Any, terms: list[comparison.Term], others: list[comparison.Term]) -> Iterator[ExactEvent]:
     skeleton = key[0]
     places = list(_places(skeleton, "output"))
     if len(places) != len(terms[0].laws):
@@ -159,9 +160,9 @@ def _half_lines(key: Any, terms: list[comparison.Term], others: list[comparison.
         yield _event(best, p * masses[0], q * masses[1], fits)
 
 
-def _event(halves: list[_HalfLine], p: float, q: float, fits: Callable[[Any], bool]) -> Event:
+def _event(halves: list[_HalfLine], p: float, q: float, fits: Callable[[Any], bool]) -> ExactEvent:
     text = " and ".join(half.code for half in halves)
-    return Event(text, text, lambda output: fits(output) and all(half.holds(output) for half in halves), p, q)
+    return ExactEvent(text, text, lambda output: fits(output) and all(half.holds(output) for half in halves), p, q)
 
 
 def _fits(skeleton: Any) -> Callable[[Any], bool]:
@@ -171,7 +172,7 @@ def _fits(skeleton: Any) -> Callable[[Any], bool]:
     return lambda output: read(output, []) == skeleton
 
 
-def _places(skeleton: Any, code: str) -> Iterator[tuple[str, Read]]:
+def _places(skeleton: Any, code: str) -> Iterator[tuple[str, ReadOutput]]:
     """Yield every number of an output: how it is written, and a function that reads it; nothing for unusual containers."""
     if skeleton == "number":
         yield code, _itself
@@ -194,7 +195,7 @@ def _itself(output: Any) -> Any:
     return output
 
 
-def _read_inside(key: Any, read: Read, output: Any) -> Any:
+def _read_inside(key: Any, read: ReadOutput, output: Any) -> Any:
     return read(output[key])
 
 
@@ -206,7 +207,7 @@ def _plain_key(key: Any) -> Any:
     return skeleton[1]
 
 
-def _cuts(place: str, read: Read, P: Form, Q: Form) -> Iterator[_HalfLine]:
+def _cuts(place: str, read: ReadOutput, P: Form, Q: Form) -> Iterator[_HalfLine]:
     marks: set[float] = set()
     for form in (P, Q):
         for part in (form.continuous, form.lattice):

@@ -54,7 +54,7 @@ from dpaudit.exact.verification import profile_grid
 from dpaudit.mechanism import Batched, PerRelease, Plain, Raised, as_mechanism
 from dpaudit.neighbours import Neighbours, Pair, as_neighbours, check_relation
 from dpaudit.result.model import Channel, Result, StoppedBy, Witness
-from dpaudit.symbolic.event import Event, events
+from dpaudit.symbolic.event import ExactEvent, events
 from dpaudit.symbolic.running.extraction import Extraction, Limits, Release, extract
 from dpaudit.symbolic.running.patches import Reach
 from dpaudit.symbolic.running.release import release_of
@@ -88,7 +88,7 @@ LOOK = Look()
 
 
 class Looked(NamedTuple):
-    """What the look has shown: a violation, or a note for the result of the audit, or neither."""
+    """The outcome of the look: a violation, or a note for the result of the audit, or neither."""
 
     result: Result | None = None
     note: str = ""
@@ -177,26 +177,26 @@ class _Look:
             raise CannotFollow("Integrals over integrals take too long for a first look")
         return law
 
-    def _excess(self, event: Event, error: float) -> float:
+    def _excess(self, event: ExactEvent, error: float) -> float:
         p, q = event.on_data * (1.0 - error), event.on_neighbour * (1.0 + error)
         return max(
             p - math.exp(min(level, 700.0)) * q - delta * (1.0 + LOOK.tolerance) for level, delta in self.allowed
         )
 
-    def _violation(self, P: Extraction, Q: Extraction) -> Event | None:
+    def _violation(self, P: Extraction, Q: Extraction) -> ExactEvent | None:
         """Return the event with the largest ratio among those that break the claim."""
         error = P.error + Q.error + LOOK.tolerance
         broken = [event for event in events(P, Q) if self._excess(event, error) > LOOK.least_excess + P.rest + Q.rest]
         return max(broken, key=lambda event: (self._epsilon(event), event.on_data), default=None)
 
-    def _epsilon(self, event: Event) -> float:
+    def _epsilon(self, event: ExactEvent) -> float:
         """Return the epsilon that the event shows at the delta at which results state it."""
         surplus = event.on_data - claim_delta(self.claim)
         if surplus <= 0.0:
             return 0.0
         return math.log(surplus / event.on_neighbour) - 4.0 * LOOK.tolerance if event.on_neighbour > 0.0 else math.inf
 
-    def _agrees(self, event: Event, pair: Pair) -> bool:
+    def _agrees(self, event: ExactEvent, pair: Pair) -> bool:
         """Count the event on outputs of the running code; keep the counts if they are likely under both laws."""
         counted = []
         for number, (data, probability) in enumerate(zip(pair, (event.on_data, event.on_neighbour), strict=True)):
@@ -223,7 +223,7 @@ class _Look:
                 outputs.append(Raised.from_exception(error))
         return outputs
 
-    def _result(self, event: Event, pair: Pair, pairs: int) -> Result:
+    def _result(self, event: ExactEvent, pair: Pair, pairs: int) -> Result:
         epsilon = self._epsilon(event)
         parameter = self._parameter(event)
         trials = min(trials for _, trials in self.counted)
@@ -272,7 +272,7 @@ class _Look:
             samples_after=sum(trials for _, trials in self.counted),
         )
 
-    def _parameter(self, event: Event) -> float:
+    def _parameter(self, event: ExactEvent) -> float:
         """Return the largest parameter of the claim, within a thousandth, that the event refutes."""
 
         def refuted(parameter: float) -> bool:

@@ -16,7 +16,7 @@ from dpaudit.symbolic.values.operations import Affine, Clip, Operation
 from dpaudit.symbolic.values.paths import Constraint, Draw, active, stop
 from dpaudit.symbolic.values.regions import Region
 from dpaudit.symbolic.values.symbols import (
-    CLOSE,
+    GRID_TOLERANCE,
     MOST_STEPS,
     Image,
     Linear,
@@ -313,7 +313,9 @@ def _as_floats_compare(name: str, a: Linear, b: Any, drawn: Draw, region: Region
     one operation gives; of several it may differ, so the number is remembered and run again as itself.
     """
     nearest = round(cut)
-    if abs(cut - nearest) > CLOSE * (1 + abs(cut)) or (nearest == cut and _whole(a) and (_whole(b) or constant(b))):
+    if abs(cut - nearest) > GRID_TOLERANCE * (1 + abs(cut)) or (
+        nearest == cut and _whole(a) and (_whole(b) or constant(b))
+    ):
         return region
     if drawn.source.log_mass(active().region(drawn).meet(Region.point(nearest))) == -math.inf:
         return region

@@ -29,7 +29,7 @@ from dpaudit.symbolic.values.regions import Region, is_infinite
 
 MOST_STEPS = 4096
 """Largest number of values of a finite function of a draw."""
-CLOSE = Fraction(1, 10**9)
+GRID_TOLERANCE = Fraction(1, 10**9)
 """Relative distance up to which two numbers may be one number and its rounding."""
 
 
@@ -207,7 +207,7 @@ class Image(Symbol):
             on_grid = after.preimage(on_grid)
         for end in {end for part in on_grid.parts for end, _ in part if not is_infinite(end)}:
             near = round(Fraction(end) / step) * step
-            if abs(near - Fraction(end)) <= CLOSE * (step + abs(near)):
+            if abs(near - Fraction(end)) <= GRID_TOLERANCE * (step + abs(near)):
                 value: float | Fraction = Fraction(float(near))
                 cell = Image(self.drawn, self.chain[: last + 1]).preimage(Region.point(value))
                 for after in self.chain[last + 1 :]:
