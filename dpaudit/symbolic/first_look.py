@@ -107,7 +107,11 @@ def look(mechanism: Any, claim: Claim, neighbours: Any, *, name: str, **options:
         with engine_state(), warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("ignore")
             looked = _Look(as_mechanism(mechanism), claim, close, name, options).run()
-    except Exception:  # not followed, or an exception of the user's code: the audit goes on, and says more
+    except KeyboardInterrupt:
+        raise
+    except (
+        BaseException
+    ):  # not followed, or an exception (or exit) of the user's code: the audit goes on, and says more
         return Looked()
     if looked.result is not None and options.get("on_event") is not None:
         options["on_event"](Finished(looked.result))

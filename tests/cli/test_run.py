@@ -267,9 +267,12 @@ def test_check(project: Any) -> None:
         "        return (1 in data) if random.random() < 0.9 else (1 not in data)\n",
     )
     words = ("check", "mech.py:Holder.coin", "--epsilon", "1", "--rows", "integers(0, 1)", "--relation", "substitute")
-    code, out = project.run(*words, "--max-size", "1", "--samples", "1e5")
+    code, out = project.run(*words, "--max-size", "1", "--samples", "1e5", "--samples-only")
     assert code == 1
     assert "an event of probability 1e-06" in out  # one audit, one alpha
+    code, out = project.run(*words, "--max-size", "1")
+    assert code == 1
+    assert "exact, no samples" in out
     assert project.run(*words, "--delta", "0.9", "--max-size", "1", "--samples", "20_000")[0] in (0, 3)
 
 

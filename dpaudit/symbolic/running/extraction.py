@@ -145,7 +145,7 @@ class _Explorer:
         """Explore, put back what the runs changed, and refuse a function that changed anything."""
         surroundings, generators = PlainVariables(self.reach), self.reach.states()
         try:
-            result = self._explore()
+            result = self._explore(surroundings)
         finally:
             changed = surroundings.restore()
         if changed:
@@ -157,7 +157,7 @@ class _Explorer:
             raise Stop("The function drew from a random generator that it holds in a way that is not followed")
         return result
 
-    def _explore(self) -> Extraction:
+    def _explore(self, surroundings: PlainVariables) -> Extraction:
         started = time.monotonic()
         tie = itertools.count()
         waiting: list[tuple[float, int, Fork]] = [(0.0, next(tie), Fork((), (), 0.0))]
@@ -171,7 +171,7 @@ class _Explorer:
             if out_of_time or -negative < math.log(self.limits.negligible):
                 unfollowed.append((fork.choices, math.exp(-negative)))
                 continue
-            trace = Trace(fork.choices, fork.signatures)
+            trace = Trace(fork.choices, fork.signatures, outside=surroundings.state)
             leaf: Leaf | None = None
             try:
                 leaf = self._leaf(trace, self._symbolic(trace))

@@ -102,7 +102,9 @@ class Reach:
         code = getattr(inspect.unwrap(function) if callable(function) else function, "__func__", function)
         if isinstance(code, types.FunctionType):
             own[id(code)] = code
-        cells = _cells(function)
+        users = [each for each in own.values() if is_user_code(each.__code__.co_filename)]
+        names = [*names, *(vars(each) for each in users)]  # attributes of functions
+        cells = _cells(function, *users)
         roots = [*(value for space in names for value in space.values()), *(cell.cell_contents for cell in cells)]
         hidden = {id(item): item for item in (*_all_generators(), *_generators_within(roots))}
         kinds = {value for value in roots if issubclass(type(value), type)} | {type(function)}
@@ -345,10 +347,10 @@ def _filled(cell: Any) -> bool:
         return False
 
 
-def _cells(function: Any) -> list[Any]:
-    """The closure cells of a function and of the functions in them."""
+def _cells(*functions: Any) -> list[Any]:
+    """The closure cells of functions and of the functions in them."""
     found: list[Any] = []
-    waiting = [function]
+    waiting = list(functions)
     while waiting:
         value = waiting.pop()
         if isinstance(value, functools.partial):

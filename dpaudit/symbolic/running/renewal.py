@@ -7,7 +7,8 @@ and ``W`` that of all of them, the law from ``b`` is ``D + (R / W) law``, so eve
 much, and nothing is left over. Of paths that were not followed (``rest``) it is not known whether they come back: if none does,
 weights are smallest, and what is missing to ``W`` is ``rest W / (W - R)``.
 
-**The state.** The call and its arguments; the frames from the one that holds the loop inwards: the same frame object (whatever
+**The state.** Everything outside that the function can reach (globals, closures, attributes; see ``state``), by value. The call
+and its arguments; the frames from the one that holds the loop inwards: the same frame object (whatever
 called it stands still), the place in its code, its variables by value. Nothing else may wait on the stack of values below the
 call but what follows from the variables by operators and functions such as ``sum``: no iterator of a ``for`` loop, no result
 of a call. A variable of a kind whose contents are not known here (an
@@ -99,7 +100,11 @@ def _frames() -> list[types.FrameType]:
 
 def _visit(trace: Trace, call: Any, frames: list[types.FrameType]) -> Visit:
     draws: list[Draw] = []
+    outside = trace.outside()
+    if outside is None:
+        raise _Unknown
     state = (
+        outside,
         _token(call, draws, 0),
         tuple((frame.f_code, frame.f_lasti, _token(_variables(frame), draws, 0)) for frame in frames),
     )

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import array
+import collections
 import copy
+import sys
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -11,10 +14,12 @@ import numpy as np
 
 from dpaudit._util.values import fingerprint
 from dpaudit.symbolic.running.patches import Reach
-from dpaudit.symbolic.values.paths import Stop
+from dpaudit.symbolic.values.paths import Stop, is_user_code
 
 _PLAIN = (bool, int, float, complex, str, bytes, list, dict, set, tuple, np.ndarray, type(None), np.generic)
 _CONTAINERS = (list, dict, set, np.ndarray)
+_OPAQUE = (collections.deque, bytearray, memoryview, array.array)
+"""Kinds, beside iterators, that hold more than is compared here."""
 _MOST_ITEMS = 1000
 """Largest container whose contents are compared; of larger ones only the length is."""
 
@@ -63,6 +68,18 @@ class _Variable:
 _GONE = object()
 
 
+def _is_opaque(value: Any) -> bool:
+    kind = type(value)  # nothing is asked of the value itself: it may be a proxy of something that is gone
+    return (
+        hasattr(kind, "__next__")
+        or issubclass(kind, _OPAQUE)
+        or (
+            "__slots__" in vars(kind)
+            and is_user_code(getattr(sys.modules.get(kind.__module__), "__file__", None) or "<frozen")
+        )
+    )
+
+
 def _print(value: Any) -> Hashable:
     if isinstance(value, _CONTAINERS) and _length(value) > _MOST_ITEMS:
         return _length(value)
@@ -98,20 +115,39 @@ class PlainVariables:
             _Variable.of(namespace, name, value)
             for namespace in reach.namespaces
             for name, value in namespace.items()
-            if not name.startswith("__") and type(value) in _PLAIN
+            if not name.startswith("__") and issubclass(type(value), _PLAIN)
         ]
         for function in reach.functions:
             held = [*(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
-            self.variables += [_Variable.of({"": value}, "", value) for value in held if type(value) in _CONTAINERS]
+            self.variables += [
+                _Variable.of({"": value}, "", value) for value in held if issubclass(type(value), _CONTAINERS)
+            ]
         for kind in reach.classes:
             self.variables += [
                 _Variable.of(_ClassAttributes(kind), name, value)
                 for name, value in vars(kind).items()
-                if not name.startswith("__") and type(value) in _PLAIN
+                if not name.startswith("__") and issubclass(type(value), _PLAIN)
             ]
         self.variables += [
-            _Variable.of(cell, None, cell.cell_contents) for cell in reach.cells if type(cell.cell_contents) in _PLAIN
+            _Variable.of(cell, None, cell.cell_contents)
+            for cell in reach.cells
+            if issubclass(type(cell.cell_contents), _PLAIN)
         ]
+
+        values = [value for namespace in reach.namespaces for value in namespace.values()]
+        self._opaque = any(map(_is_opaque, [*values, *(cell.cell_contents for cell in reach.cells)]))
+
+    def state(self) -> Hashable:
+        """Return the contents of all variables now; None if some of what can be reached cannot be compared."""
+        if self._opaque or any(set(namespace) != names for namespace, names in self.names):
+            return None
+        try:
+            values = [variable.current() for variable in self.variables]
+            if any(isinstance(value, _CONTAINERS) and _length(value) > _MOST_ITEMS for value in values):
+                return None
+            return tuple(map(fingerprint, values))
+        except (Exception, Stop):  # contents that cannot be read, a symbol among them
+            return None
 
     def restore(self) -> bool:
         """Put everything back; return True if anything had changed."""

@@ -17,7 +17,7 @@ import math
 import os
 import sys
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -147,6 +147,8 @@ class Trace:
     """Draws, and where in them the rounding of floats decided a comparison."""
     results: list[Any] = field(default_factory=list)
     generators: list[Any] = field(default_factory=list)
+    outside: Callable[[], Hashable] = lambda: None
+    """Returns the contents of all variables outside of the function; None if they cannot be compared."""
     visits: dict[Any, list[Any]] = field(default_factory=dict)
     """Calls of random functions by frame and place; see dpaudit.symbolic.running.renewal."""
     first_seen: dict[Any, int] = field(default_factory=dict)
