@@ -289,6 +289,8 @@ LEFT_OUT = {
     "inverse-sensitivity-smallest": "inverse-sensitivity-median at the lowest rank",
     "bounded-noise-ten-queries": "the delta of ten bounded densities together has no closed form; one query is judged",
     **{f"dp-sgd-{name}": _MIXTURE for name in ("linear-steps", "logistic-last", "network-last")},
+    "exponential-quantile-median": "inverse-sensitivity-median, whose mutants have the same law on other intervals",
+    "exponential-quantiles-joint": "the law of several quantiles together takes minutes to judge",
     "synthesis-marginals": "rows show little of their counts; mechanisms.broken.synthesis has mutants with their epsilon",
     **{f"dp-sgd-shuffled-{name}": _MIXTURE for name in ("full-batch", "two-batches")},
 }

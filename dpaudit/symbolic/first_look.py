@@ -123,13 +123,21 @@ def _worth_it(mechanism: Any, claim: Any, options: dict[str, Any]) -> bool:
         Options(**{**options, "channel": Channel(options.get("channel", Channel.VALUE))})
     except (TypeError, ValueError, InvalidArgument):
         return False  # the audit says what is wrong
-    if not isinstance(claim, Claim) or isinstance(claim, MetricDP | BoundedRange) or threading.active_count() > 1:
+    if not isinstance(claim, Claim) or isinstance(claim, MetricDP | BoundedRange) or _other_threads():
         return False
     if Channel(options.get("channel", Channel.VALUE)) is not Channel.VALUE or options.get("timeout") is not None:
         return False
     # Objects with a method ``sample`` are left out: it may be code of any kind, and most draw in C.
     return isinstance(mechanism, Batched | PerRelease | Plain) or (
         callable(mechanism) and not hasattr(mechanism, "sample")
+    )
+
+
+def _other_threads() -> bool:
+    """Return whether other threads may draw random numbers, which are replaced for all of them; libraries run daemons."""
+    main = threading.main_thread()
+    return threading.current_thread() is not main or any(
+        not thread.daemon for thread in threading.enumerate() if thread is not main
     )
 
 

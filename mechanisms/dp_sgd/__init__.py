@@ -120,6 +120,7 @@ class DPSGD:
 
     Examples
     --------
+    >>> from dpaudit.mechanisms.dp_sgd.models import LinearModel
     >>> training = DPSGD(model=LinearModel(1), noise_multiplier=2.0, steps=4, sampling_rate=None, batches=2)
     >>> training.claim
     GaussianDP(mu=1.414213562373095..., relation='substitute')

@@ -34,7 +34,8 @@ VIOLATION           bad: claimed PureDP(epsilon=1.0), shown epsilon >= # (# samp
 VIOLATION  bad
 
 The claim is false, or an event of probability 1e-09 has happened. Claimed: PureDP(epsilon=1.0). Shown:
-epsilon >= #.
+epsilon >= #. Refuted again on # releases drawn one call each; the bound assumes that outputs of one
+call are independent.
 
 Pair:
   data:      [1]
@@ -85,6 +86,8 @@ This is not a proof of privacy. An event of probability m on one data set and m 
 (m=#), # (m=#) on. Among numbers it is an end of the range, or of one coordinate's: an interval inside takes \
 about twice the samples, and a rare \
 one is missed. Among words it is made of the frequent ones. Rarer leaks, and leaks on data that were not tried, need more.
+
+Note: Exact, over the reals, from the code: # pairs of data sets keep the claim.
 
 Seed #; all samples used; # pair(s) tried.
 The mechanism is defined at audits/some.py:3.

@@ -23,6 +23,7 @@ def keywords(function: Any) -> dict[str, Any]:
 def test_the_defaults_of_audit_are_those_of_the_options() -> None:
     own = keywords(dpaudit.audit)
     assert own.pop("name") is None
+    assert own.pop("accumulate") is None
     assert own == {field.name: field.default for field in fields(Options)}
     assert MISSING not in own.values()
 

@@ -57,7 +57,7 @@ def test_a_definition_names_the_fields_that_it_has():
         Audit(samples=100)
     with pytest.raises(InvalidArgument, match=r"Did you mean 'name'\?"):
         Audit(nam="count")
-    with pytest.raises(InvalidArgument, match="takes its fields by name: name=, mechanism=, claim="):
+    with pytest.raises(InvalidArgument, match="takes its fields by name: name=, mechanism=, command=, mode=, claim="):
         Audit("count")
 
 

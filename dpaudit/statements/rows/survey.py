@@ -129,7 +129,7 @@ def session(e: Evidence) -> None:
 )
 def pufferfish(e: Evidence, epsilon: float = 1.0) -> None:
     e.fact("Reason: the notes define the mixture (next row) and give no algorithm.")
-    module, laws = reference("pufferfish"), reference("wasserstein")
+    module, laws = reference("pufferfish"), reference("pufferfish.wasserstein")
     pair = tuple(
         module.Secret(name, laws.GaussianMixture((0.4, 0.6), means, (1.0, 1.0)))
         for name, means in (("a", (0.0, 3.0)), ("b", (1.0, 5.0)))
@@ -151,7 +151,7 @@ def pufferfish(e: Evidence, epsilon: float = 1.0) -> None:
     corrected="The weights must not be negative either.",
 )
 def mixture(e: Evidence) -> None:
-    module = reference("vector_mixture")
+    module = reference("pufferfish.vector_mixture")
     law = module.VectorMixture([0.3, 0.7], [[0.0, 0.0], [1.0, 2.0]], [np.eye(2), [[1.0, 0.5], [0.5, 2.0]]])
     grid = np.linspace(-9.0, 11.0, 401)
     points = np.array(np.meshgrid(grid, grid)).reshape(2, -1).T
