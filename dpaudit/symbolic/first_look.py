@@ -16,10 +16,12 @@ reals and on the pairs tried says nothing about floats, other pairs, and randomn
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import random
 import threading
 import time
+import types
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -127,10 +129,12 @@ def _worth_it(mechanism: Any, claim: Any, options: dict[str, Any]) -> bool:
         return False
     if Channel(options.get("channel", Channel.VALUE)) is not Channel.VALUE or options.get("timeout") is not None:
         return False
-    # Objects with a method ``sample`` are left out: it may be code of any kind, and most draw in C.
-    return isinstance(mechanism, Batched | PerRelease | Plain) or (
-        callable(mechanism) and not hasattr(mechanism, "sample")
-    )
+    # Objects with a method ``sample`` are left out: it may be code of any kind, and most draw in C. So are programs, services
+    # and other interpreters, which are objects too: what they are sent cannot hold symbols.
+    function = mechanism.function if isinstance(mechanism, Batched | PerRelease | Plain) else mechanism
+    while isinstance(function, functools.partial):
+        function = function.func
+    return isinstance(function, types.FunctionType | types.MethodType)
 
 
 def _other_threads() -> bool:

@@ -38,10 +38,10 @@ epsilon >= #. Refuted again on # releases drawn one call each; the bound assumes
 call are independent.
 
 Pair:
-  data:      [1]
-  neighbour: []
+  data:      []
+  neighbour: [1]
 Event:
-  output >= #
+  output < #
 Counted on fresh outputs (with 99 % intervals):
   on data:      # of # (#, between # and #)
   on neighbour: # of # (#, between # and #)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -171,3 +172,15 @@ def test_check_says_exact(tmp_path, monkeypatch, capsys):
     assert "keep the claim." in capsys.readouterr().out
     main([*options, "--epsilon", "1", "--samples-only"])
     assert "xact" not in capsys.readouterr().out
+
+
+def test_a_call_that_asks_without_end_is_cut() -> None:
+    """The text of a large random number, as a program or a file name needs it, has 2^62 values."""
+
+    def seeded(data, rng):
+        return len(str(rng.integers(2**62))) + len(data) + rng.laplace()
+
+    short = replace(LOOK, seconds=0.1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(first_look, "LOOK", short)
+        assert look(dpaudit.per_release(seeded), dpaudit.PureDP(1.0), [([], [1])], name="seeded").result is None

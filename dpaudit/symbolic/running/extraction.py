@@ -43,6 +43,7 @@ _LOCK = threading.RLock()  # the replaced functions are those of the whole proce
 _SAMPLES = 64
 _MOST_REPLAYS = 64
 _CLOSE = 1e-6
+PATH_TIMES = 2.0  # the time for all paths, times this: a path that takes longer is cut
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +172,8 @@ class _Explorer:
             if out_of_time or -negative < math.log(self.limits.negligible):
                 unfollowed.append((fork.choices, math.exp(-negative)))
                 continue
-            trace = Trace(fork.choices, fork.signatures, outside=surroundings.state)
+            deadline = started + PATH_TIMES * self.limits.seconds
+            trace = Trace(fork.choices, fork.signatures, deadline=deadline, outside=surroundings.state)
             leaf: Leaf | None = None
             try:
                 leaf = self._leaf(trace, self._symbolic(trace))

@@ -17,6 +17,7 @@ import math
 import os
 import sys
 import sysconfig
+import time
 from collections.abc import Callable, Hashable, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -147,6 +148,8 @@ class Trace:
     """Draws, and where in them the rounding of floats decided a comparison."""
     results: list[Any] = field(default_factory=list)
     generators: list[Any] = field(default_factory=list)
+    deadline: float = math.inf
+    """Monotonic time after which the path is cut: one call may ask without end, as ``str`` of a large random number does."""
     outside: Callable[[], Hashable] = lambda: None
     """Returns the contents of all variables outside of the function; None if they cannot be compared."""
     visits: dict[Any, list[Any]] = field(default_factory=dict)
@@ -197,6 +200,9 @@ class Trace:
         Regions of probability zero are never chosen: they do not change the law of the output.
         """
         self.check(drawn)
+        if time.monotonic() > self.deadline:
+            self.cut = True
+            raise PathCut
         known = self.regions[drawn.index]
         possible = []
         for number, option in enumerate(options):
