@@ -334,7 +334,7 @@ def test_standard_error_never_blocks_a_stream() -> None:
 
 
 @pytest.mark.parametrize(
-    "code", ["import time; time.sleep(3600)", "print(end='{\"outputs\"', flush=True); input(); input()"]
+    "code", ["import time; time.sleep(3600)", "input(); print(end='{\"outputs\"', flush=True); input()"]
 )
 def test_a_hanging_process_is_killed_at_the_deadline(code: str) -> None:
     mechanism = stream(code)
