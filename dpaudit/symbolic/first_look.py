@@ -125,7 +125,9 @@ def _worth_it(mechanism: Any, claim: Any, options: dict[str, Any]) -> bool:
         Options(**{**options, "channel": Channel(options.get("channel", Channel.VALUE))})
     except (TypeError, ValueError, InvalidArgument):
         return False  # the audit says what is wrong
-    if not isinstance(claim, Claim) or isinstance(claim, MetricDP | BoundedRange) or _other_threads():
+    if not isinstance(claim, Claim) or isinstance(claim, MetricDP | BoundedRange):
+        return False
+    if threading.current_thread() is not threading.main_thread():  # random functions are replaced for all threads
         return False
     if Channel(options.get("channel", Channel.VALUE)) is not Channel.VALUE or options.get("timeout") is not None:
         return False
@@ -135,14 +137,6 @@ def _worth_it(mechanism: Any, claim: Any, options: dict[str, Any]) -> bool:
     while isinstance(function, functools.partial):
         function = function.func
     return isinstance(function, types.FunctionType | types.MethodType)
-
-
-def _other_threads() -> bool:
-    """Return whether other threads may draw random numbers, which are replaced for all of them; libraries run daemons."""
-    main = threading.main_thread()
-    return threading.current_thread() is not main or any(
-        not thread.daemon for thread in threading.enumerate() if thread is not main
-    )
 
 
 class _Look:
