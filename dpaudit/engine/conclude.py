@@ -62,7 +62,7 @@ NARROW = (
 DOMAIN_ERROR = re.compile(
     r"raises (?:[\w.]+\.)?(?:KeyError\b|AssertionError$|(?:Value|Assertion|Type)Error: .*?"
     r"(?:out of (?:bounds|range)|outside|must |should |not in\b|not allowed|at (?:least|most)|expected|invalid|unknown|"
-    r"between|negative|positive|empty))",
+    r"between|negative|positive|empty|domain error))",
     re.IGNORECASE,
 )
 MOST_DOUBLINGS = 24  # of the samples, when it is computed how many would decide
@@ -264,7 +264,8 @@ class Conclusion:
         needed = self.samples_needed()
         if needed is None or needed <= self.drawn:
             return ""
-        text = f" About {float(f'{needed:.2g}'):,.0f} samples would decide"
+        unit = 10 ** max(len(str(needed)) - 2, 0)  # rounded up to two digits: fewer would not decide
+        text = f" About {-(-needed // unit) * unit:,} samples would decide"
         seconds = (time.monotonic() - self.request.started) / self.drawn
         if self.request.options.seconds is None:
             return f"{text}."

@@ -150,10 +150,9 @@ class Run:
                 "exception is an output."
             )
         dependent = self.phase.stateful or (self.confirmation is not None and not self.confirmed)
-        if (
-            not dependent
-        ):  # otherwise outputs of one call are no independent releases, and what they showed does not count
-            # Two attempts give two bounds, of which the larger is reported: each has half of alpha.
+        # Outputs that depend on each other showed nothing. Otherwise two attempts give two bounds, of which the larger is
+        # reported: each has half of alpha.
+        if not dependent:
             if not self.phase.refuted:
                 self.phase.log_threshold, self.phase.best_lower = self.log_threshold + math.log(2.0), 0.0
             self.log_threshold += math.log(2.0)

@@ -19,9 +19,7 @@ class SingleReleaseLimits:
     most_compared: int = 4_096
     """The most releases of each side that are tested for dependence after a confirmation."""
     compared_at_once: int = 512
-    """Releases of each side that are drawn for that between two looks at the time."""
-    slow: float = 1e-3
-    """Seconds of a release from which no more than those are drawn."""
+    """Releases of each side in one round of these."""
 
 
 SINGLE_RELEASES = SingleReleaseLimits()
@@ -60,7 +58,8 @@ class SingleReleases:
     def lengthen(self) -> None:
         """Draw as many single releases as the violation was found on, for the test of dependence.
 
-        What was learned from larger calls may be a pool of noise that is used in turn, which fewer releases would not show.
+        What was learned from larger calls may be a pool of noise that is used in turn, which fewer releases would not show. How
+        many there are does not depend on the speed of calls: the verdict may depend on them, and is to be reproducible.
         """
         candidate = self.confirmation.candidate
         wanted = min(self.confirmation.found_on, SINGLE_RELEASES.most_compared)
@@ -72,8 +71,6 @@ class SingleReleases:
             drawn = merge(ended.blocks)
             self.check(candidate, drawn)
             self.budget.drawn += 2 * drawn.size
-            if drawn.seconds[0] > SINGLE_RELEASES.slow * drawn.size:
-                return
 
     def next_size(self, candidate: Candidate, *, leading: bool, left: int) -> int:
         """Return the releases of each side in the next round; 0 if the confirmation is given up."""

@@ -158,6 +158,7 @@ class Candidate:
     views_bet_on: int = 0  # version of the views on which the next round is counted
     timeline: Timeline = field(default_factory=Timeline)  # releases in order, where calls make one release each
     _index: tuple[float, float] | None = None
+    _shown: float | None = None
 
     @property
     def seen(self) -> int:
@@ -221,13 +222,15 @@ class Candidate:
         return self._index
 
     def shown(self, delta: float) -> float:
-        """Return a low estimate of the epsilon of the pair at ``delta``, per unit of distance."""
-        plans = [plan.ordered[:, None] for plan in self.learner.plans() if plan.ordered.sum(axis=1).min() > 0]
-        return max((plug_in_epsilon(rows, delta)[0] / self._unit for rows in plans), default=-math.inf)
+        """Return a low estimate of the epsilon of the pair at ``delta``, per unit of distance; it changes only with a round."""
+        if self._shown is None:
+            plans = [plan.ordered[:, None] for plan in self.learner.plans() if plan.ordered.sum(axis=1).min() > 0]
+            self._shown = max((plug_in_epsilon(rows, delta)[0] / self._unit for rows in plans), default=-math.inf)
+        return self._shown
 
     def settled(self, log_wealth: float | None) -> None:
         """Note the log-wealth of the pair after a round (None: the round was only learned from)."""
-        self._index = None
+        self._index = self._shown = None
         if log_wealth is not None:
             self.log_wealth = log_wealth
             self.learner.won = log_wealth > GROWTH.promising

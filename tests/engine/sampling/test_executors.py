@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import json
-import math
 import multiprocessing
 import os
 import pickle
@@ -27,7 +26,6 @@ import pytest
 import dpaudit
 from dpaudit import PureDP, Result, Verdict
 from dpaudit.cli.main import main
-from dpaudit.engine import single_releases
 from dpaudit.engine.encoding.batch import encode
 from dpaudit.engine.sampling import executor as task_runner
 from dpaudit.engine.sampling import rounds
@@ -236,11 +234,8 @@ AUDITS: dict[str, Callable[[Any], Result]] = {
 
 @pytest.mark.parametrize("name", AUDITS)
 def test_results_do_not_depend_on_the_process_that_draws(
-    name: str, there: Any, workers: Workers, dask: Executor, monkeypatch: pytest.MonkeyPatch
+    name: str, there: Any, workers: Workers, dask: Executor
 ) -> None:
-    # How many releases are tested for dependence after a verdict may depend on how long they take.
-    monkeypatch.setattr(single_releases, "SINGLE_RELEASES", replace(single_releases.SINGLE_RELEASES, slow=math.inf))
-
     def with_executor(executor: Executor | None) -> dict[str, Any]:
         return plain(AUDITS[name](lambda noise, where: audit(there.Waits(*noise), where, executor=executor)))
 
