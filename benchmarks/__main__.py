@@ -19,6 +19,7 @@ from dpaudit._util.validation import did_you_mean
 
 NAMES = {
     "overhead": "cost of the engine on top of the draws, from 1e5 to 1e8 samples; fixed cost; memory",
+    "bounds": "lower bounds beside the best that a test of one event shows, on ten mechanisms",
     "catalogue": "bounds on the twenty published mechanisms",
     "detection": "samples to detect, over all broken mechanisms",
     "leaks": "samples to detect leaks in collections, text, bytes and combinations; sound twins",
