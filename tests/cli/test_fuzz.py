@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from dpaudit.cli import main as cli
 from dpaudit.cli.config import SETTINGS
+from dpaudit.cli.grammar import build_parser
 from dpaudit.cli.rows import NAMES, parse_rows
 from dpaudit.errors import InvalidArgument
 
@@ -40,7 +41,7 @@ QUICK = settings(
 
 
 def options() -> list[str]:
-    parser, commands = cli.build_parser()
+    parser, commands = build_parser()
     return sorted({name for one in [parser, *commands.values()] for name in one._option_string_actions})
 
 

@@ -256,7 +256,7 @@ def test_what_ended_in_a_traceback_or_took_minutes(
     assert code == 2
     assert out == ""
     assert "Traceback" not in err
-    assert "not foreseen" not in err
+    assert "not expected" not in err
 
 
 def test_an_object_whose_class_raises_is_no_audit(project: Any) -> None:
@@ -273,7 +273,7 @@ def test_an_unexpected_error_is_2(
     project.audits(project.audit("good"))
     monkeypatch.setattr("dpaudit.cli.plan.collected", lambda *_, **__: 1 / 0)
     assert project.run("run")[0] == 2
-    assert "dpaudit: ZeroDivisionError: division by zero. This was not foreseen" in capsys.readouterr().err
+    assert "dpaudit: ZeroDivisionError: division by zero. This error was not expected" in capsys.readouterr().err
 
 
 def test_a_call_that_holds_the_interpreter_costs_one_audit(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:

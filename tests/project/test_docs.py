@@ -41,6 +41,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 import dpaudit
+from dpaudit.cli import grammar
 from dpaudit.cli import main as cli
 from dpaudit.cli.commands import scaffold
 from tests import preloaded  # noqa: F401 - before the inner runs of pytest
@@ -217,18 +218,18 @@ def commands(page: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_are_ones_that_exist(page: Path) -> None:
-    parser, known = cli.build_parser()
+    parser, known = grammar.build_parser()
     for command in commands(page):
         words = shlex.split(command)[1:]
-        if words[0] in cli.PACKAGE_COMMANDS:
-            command = importlib.import_module(cli.command_module(words[0]))
-            parser = cli.Parser(prog=f"dpaudit {words[0]}")
+        if words[0] in grammar.PACKAGE_COMMANDS:
+            command = importlib.import_module(grammar.command_module(words[0]))
+            parser = grammar.Parser(prog=f"dpaudit {words[0]}")
             command.add_arguments(parser)
             if len(words) > 1:
                 parser.parse_args(words[1:])
             continue
         if len(words) > 1:
-            _, unknown = cli.build_parser()[0].parse_known_args(words)
+            _, unknown = grammar.build_parser()[0].parse_known_args(words)
             assert unknown == [], command
         assert words[0] in known, command
 
