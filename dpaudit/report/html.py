@@ -40,7 +40,6 @@ class Section:
     entry: Entry
     number: int
     open: bool
-    urgent: bool
     bound: str
     outcome: str
     caught: str
@@ -121,7 +120,6 @@ def _sections(document: Document) -> list[Section]:
             entry=entry,
             number=number,
             open=needs_attention(entry) or len(document.entries) <= SHOWN_OPEN,
-            urgent=needs_attention(entry),
             bound=shown(entry.result),
             outcome=outcome(entry),
             caught=_caught(entry.result),

@@ -44,7 +44,7 @@ def histogram_alpha(
 
     The printed proofs use 8 (log k + log(2/beta))/epsilon although every call has epsilon/9 (docs/theory.md R7). The
     correct value is 9 times that (72 log(2k/beta)/epsilon) or, by the sharper tail of docs/theory.md R4,
-    36 log(2k/(3 beta))/epsilon.
+    36 log(2k/(3 beta))/epsilon. ``monotone-noise`` is Lap(2/epsilon) on both threshold and queries (docs/theory.md R5).
 
     Parameters
     ----------
@@ -66,6 +66,8 @@ def histogram_alpha(
         return above_threshold.alpha(steps, beta, share, Variant.PRINTED)
     if variant in (Variant.CORRECTED_36, Variant.SHARP):
         return above_threshold.alpha(steps, beta, share, Variant.TIGHT)
+    if variant is Variant.MONOTONE_NOISE:
+        return above_threshold.improved_alpha(steps, beta, share)
     return above_threshold.alpha(steps, beta, epsilon, Variant.PRINTED)
 
 
