@@ -28,8 +28,9 @@ from scipy.special import gammaln
 from dpaudit._util.validation import check_count, check_interval, check_open_unit
 from dpaudit.errors import InvalidArgument, LawError
 from dpaudit.exact.form import Array
-from dpaudit.exact.mechanism_laws.above_threshold import gauss_log_error, gauss_rule, noise_scales
+from dpaudit.exact.mechanism_laws.above_threshold import noise_scales
 from dpaudit.exact.mechanism_laws.histogram import as_quantile
+from dpaudit.exact.mechanism_laws.threshold_quadrature import gauss_log_error, gauss_rule
 
 Rule = tuple[Array, Array]
 
