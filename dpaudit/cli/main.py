@@ -39,14 +39,14 @@ def main(
     try:
         try:
             command, args = _parsed(words, parser, commands)
-        except SystemExit as stop:  # argparse leaves this way, with a number
+        except SystemExit as stop:  # argparse ends with SystemExit and a number
             return stop.code if isinstance(stop.code, int) else ExitCode.OK
         _check_folder()
         return int(command(args, out, err))
     except KeyboardInterrupt:
         err.line("dpaudit: interrupted.")
         return ExitCode.INTERRUPTED
-    except SystemExit as stop:  # code that was run: its number would pass for a verdict
+    except SystemExit as stop:  # raised by user code: its number must not be taken for a verdict
         err.line(f"dpaudit: code under audit called sys.exit({stop.code!r}), so there is no result.")
     except (DPAuditError, OSError) as error:
         err.block(f"dpaudit: {error}")

@@ -1,8 +1,8 @@
 """The document as JUnit XML: one test case for each audit.
 
 A violation, and a verdict other than the expected one, is a ``failure`` with the witness and its script as text. An audit that
-could not decide, or could not run, is an ``error``, not ``skipped``: a skipped test is green, and nothing was shown. A
-violation that was expected is a test case that went well, with its story in ``system-out``.
+could not decide, or could not run, is an ``error``, not ``skipped``: a skipped test counts as a success, and nothing
+was shown. An expected violation is a passed test case, with the full text of its result in ``system-out``.
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def _text(entry: Entry) -> str:
 
 
 def _classname(path: str) -> str:
-    """Dotted, as test runners write it, so that viewers can fold by folder."""
+    """Return the path with dots, as test runners write it, so that viewers can group by folder."""
     return path.removesuffix(".py").replace("\\", "/").strip("./").replace("/", ".") or "dpaudit"
 
 

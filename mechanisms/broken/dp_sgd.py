@@ -43,7 +43,7 @@ class WrongDPSGD:
         return self.right.relation
 
     def sample(self, data: ArrayLike, size: int, rng: np.random.Generator) -> Floats:
-        """Return ``size`` trainings that went wrong."""
+        """Return ``size`` trainings with the bug."""
         return self.wrong.sample(data, size, rng)
 
 
@@ -104,8 +104,9 @@ def smaller_rate_accounted(right: DPSGD, factor: float = 0.25) -> WrongDPSGD:
 def fixed_batches(right: DPSGD) -> WrongDPSGD:
     """Batches are the rows in their order, 1/q of them per epoch, while the claim is for Poisson sampling.
 
-    Example i is in batch i modulo 1/q of every epoch, with certainty: the last row, whose coming and going moves nobody else, has
-    ``mu = sqrt(epochs) / z``. A row in the middle moves those after it to other batches, so this is a lower bound.
+    Example i is in batch i modulo 1/q of every epoch, with certainty: the last row, whose addition or removal moves no
+    other row, has ``mu = sqrt(epochs) / z``. A row in the middle moves those after it to other batches, so this is a
+    lower bound.
     """
     period = max(1, round(1.0 / _rate(right)))
 

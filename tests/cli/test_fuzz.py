@@ -1,6 +1,6 @@
-"""Whatever is on the command line, in the configuration or in a file, it ends in an exit code, never in a traceback.
+"""Any command line, configuration or file ends in an exit code, never in a traceback.
 
-``FUZZ_EXAMPLES=10000 pytest tests/cli/test_fuzz.py`` is the deep profile: so many cases of each, other ones every time.
+``FUZZ_EXAMPLES=10000 pytest tests/cli/test_fuzz.py`` runs this many cases of each, different ones every time.
 """
 
 from __future__ import annotations

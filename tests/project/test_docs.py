@@ -124,12 +124,12 @@ class Reader:
 
     def doctest(self, block: Block, where: str) -> None:
         examples = doctest.DocTestParser().get_doctest(block.body, self.names, where, self.page.name, block.line)
-        told = io.StringIO()
+        report = io.StringIO()
         with fresh_modules(self.folder):
             runner = doctest.DocTestRunner(optionflags=FLAGS)
-            runner.run(examples, out=told.write, clear_globs=False)
+            runner.run(examples, out=report.write, clear_globs=False)
         self.names.update(examples.globs)
-        assert runner.summarize(verbose=False).failed == 0, told.getvalue()
+        assert runner.summarize(verbose=False).failed == 0, report.getvalue()
 
     def console(self, block: Block, where: str) -> None:
         for part in re.split(r"^\$ ", block.body, flags=re.MULTILINE)[1:]:

@@ -83,7 +83,7 @@ def eta(
     With S1 = P(Bin(n, F(d + gamma/2)) <= q n) and S2 = P(Bin(n, 1 - F(d - gamma/2)) <= (1 - q) n):
 
     * ``literal``: 2 - S1 + S2. Never below 1, so that "P >= 1 - eta" says nothing. For the normal law the report's
-      gamma is lost as well: the limits of the integrals are d itself.
+      gamma is missing too: the limits of the integrals are d itself.
     * ``proof``: 2 - S1 - S2, what the display in the proof gives. Wrong: the events in it are the complements of those
       it names. At n = 10, i = 9, gamma = 0 it claims P(d_9 = 0.9) >= 0.387 for a continuous law.
     * ``corrected``: exact. The empirical quantile is X_(r), r = ceil(q n), and X_(r) > u means Bin(n, F(u)) <= r - 1,

@@ -4,7 +4,7 @@ With f the number of released records of a class, and F the number of people of 
 (El Emam, Guide to the De-Identification of Personal Health Information, 2013, chapter 16):
 
 * the *prosecutor* knows that the target is in the release, and picks one of the f records: 1 / f;
-* the *journalist* wants anybody, and knows only the population: 1 / F;
+* the *journalist* looks for any person, and knows only the population: 1 / F;
 * the *marketer* links as many records as possible: of the f records of a class f / F are expected to be right.
 
 Without a population table, the release is taken to be the population (F = f), and the three agree.
