@@ -23,7 +23,7 @@ from ..dp_sgd import DPSGD, Masks, Parts, clipped_sum, epsilon_bracket, fresh_no
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongDPSGD:
-    """A training that is not what it claims to be.
+    """A training with a bug.
 
     ``right`` makes the claim, ``wrong`` is what runs, ``truth`` the epsilon that it keeps at the claimed delta.
     """
@@ -34,12 +34,12 @@ class WrongDPSGD:
 
     @property
     def claim(self) -> Claim:
-        """The claim of the training that was meant."""
+        """The claim of the correct training."""
         return self.right.claim
 
     @property
     def relation(self) -> Relation:
-        """Of the training that was meant."""
+        """The relation of the correct training."""
         return self.right.relation
 
     def sample(self, data: ArrayLike, size: int, rng: np.random.Generator) -> Floats:
