@@ -11,7 +11,7 @@ pytest_plugins = ["pytester"]
 # There is a worker for every core already: threads of the linear algebra would only wait for each other, at full speed.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-# Tests that find something new on a Tuesday help nobody to bisect; searching longer is for the benchmarks.
+# Derandomised: a test whose examples change from run to run cannot be bisected. Longer searches are in the benchmarks.
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.load_profile("repeatable")
 

@@ -1,4 +1,4 @@
-"""``assert_private``: look at the exact law of the code, audit by samples, and raise an error if either refutes the claim."""
+"""``assert_private``: check the exact law of the code, audit by samples, and raise an error if either refutes the claim."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def assert_private(
     allow_inconclusive
         Return an INCONCLUSIVE result instead of raising.
     exact_first
-        Look at the exact law of the code first; False: audit by samples alone.
+        Check the exact law of the code first; False: audit by samples alone.
     **options
         All other keywords of :func:`audit`.
 

@@ -1,6 +1,7 @@
-"""Exceptions, one class for each kind of reader who has to act on it.
+"""Exceptions, one class for each kind of action that the reader can take.
 
-All of them pickle (they cross executors), and every message says what, ``name=value``, what is allowed and what to do.
+All of them pickle (they cross executors), and every message says what is wrong, ``name=value``, what is allowed, and
+what to do.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from typing import Any
 
 
 class DPAuditError(Exception):
-    """Base of everything dpaudit raises on purpose, except the two assertion errors below."""
+    """Base of all errors that dpaudit raises itself, except the two assertion errors below."""
 
 
 class InvalidArgument(DPAuditError, ValueError):
@@ -57,7 +58,7 @@ class MissingDependency(DPAuditError, ImportError):
 
 
 class _CarriesResult(AssertionError):
-    """An assertion that keeps the result it is about, through pickling too."""
+    """An assertion error that carries its result, also through pickling."""
 
     def __init__(self, message: str, result: Any = None) -> None:
         super().__init__(message, result)
@@ -76,4 +77,4 @@ class AccuracyViolation(_CarriesResult):
 
 
 class Inconclusive(_CarriesResult):
-    """The budget ended with less power than was asked for."""
+    """The budget ended with less power than was required."""

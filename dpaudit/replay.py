@@ -1,6 +1,7 @@
-"""The only functions of this package that the script of a witness imports: draw outputs as an audit does, and read them.
+"""Functions that the script of a witness imports: draw outputs as an audit does, and read them. A script imports
+nothing else of this package.
 
-A script whose event and mechanism need nothing but numpy imports nothing from here. The names keep their meaning from
+A script whose event and mechanism need only numpy imports nothing of this package. The names keep their meaning from
 version to version (docs/stability.md), so that a script that was stored with a report still runs.
 """
 

@@ -24,10 +24,11 @@ Query: TypeAlias = Callable[[Any], Any]
 
 # A matrix of draws holds at most this many cells at a time: half a MB of doubles stays inside the second-level cache.
 CELLS = 1 << 16
-FEW_CUTS = 16  # up to here comparing with all of them is faster than a binary search
-FEW_CELLS = 1024  # below that a call of numpy costs more than what it does, and the shortest way is the fastest
-_AT_ONCE = 1 << 14  # random numbers that are worked on while they are in the cache
-_SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)  # that the bits of a byte stand for
+FEW_CUTS = 16  # up to this many cuts, comparing with all of them is faster than a binary search
+FEW_CELLS = 1024  # below this many cells the cost of each numpy call dominates, so as few as possible are made
+_AT_ONCE = 1 << 14  # number of random numbers that are processed at once, so that they stay in the cache
+# The signs that the bits of each byte encode.
+_SIGNS = 1.0 - 2.0 * np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1)
 
 
 def check_draw(size: int, rng: np.random.Generator) -> None:

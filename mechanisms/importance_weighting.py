@@ -1,4 +1,4 @@
-r"""Weights that make a public data set speak for a private one (after Ji and Elkan 2013; notes).
+r"""Weights with which a public data set replaces a private one (after Ji and Elkan 2013; notes).
 
 ``public`` is E, ``data`` is the private D; one weight per record of E is published, and anyone estimates a mean over
 D by ``(1/N_E) sum_E b(x) w(x)``. That is right in expectation iff ``w = p_D / p_E`` on the support (docs/theory.md R27).

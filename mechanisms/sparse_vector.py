@@ -158,7 +158,7 @@ class SparseVector:
             outputs[:, column][row if everybody else running.take(row, mode="clip")] = shown
 
     def _compared(self, band: Floats, count: int, rng: np.random.Generator) -> Floats:
-        """So many noisy answers to each query of a band, a row a query."""
+        """Return this many noisy answers to each query of a band, one row for each query."""
         if band.size == 1:
             return laplace_noise(self.query_scale, (1, count), rng, centre=float(band[0]))
         noisy = laplace_noise(self.query_scale, (band.size, count), rng)

@@ -1,6 +1,6 @@
-"""Modules that a pytest inside pytest needs: it forgets what it imported, and would load them again for every run.
+"""Modules that a pytest inside pytest needs: it drops its imports at the end, and would load them again in every run.
 
-Half of matplotlib twice would not know the classes of the other half.
+Loading a part of matplotlib again would make its classes differ from those of the other part.
 """
 
 import importlib

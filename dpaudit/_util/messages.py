@@ -1,4 +1,4 @@
-"""Describe exceptions of others, whose class or message may itself raise."""
+"""Describe exceptions of user code, whose class or message may itself raise."""
 
 from __future__ import annotations
 

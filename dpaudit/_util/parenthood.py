@@ -22,7 +22,7 @@ def end_with_parent(parent: int) -> None:
             import ctypes
 
             ctypes.CDLL(None, use_errno=True).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
-            if os.getppid() != parent:  # it ended before the kernel knew
+            if os.getppid() != parent:  # it ended before the call above took effect
                 os.kill(os.getpid(), signal.SIGKILL)
             return
     from multiprocessing import connection, parent_process

@@ -1,9 +1,10 @@
 """Keep what a mechanism does to its process away from the engine, and put it back.
 
-A mechanism is code of others: it may set numpy's error handling, the recursion limit, the locale, the working directory, signal
-handlers or the clocks of the module ``time``, or fork. :func:`engine_state` is around a whole audit: inside, numpy warns as it
-does by default, and at the end all of these are as before. :func:`mechanism_state` is around each batch of calls: inside, numpy
-does what the user's program had set, and after it the engine finds what it needs as it was.
+A mechanism is user code: it may set numpy's error handling, the recursion limit, the locale, the working directory,
+signal handlers or the clocks of the module ``time``, or fork. :func:`engine_state` surrounds a whole audit: inside it
+numpy warns as it does by default, and at its end all of these settings are restored. :func:`mechanism_state` surrounds
+each batch of calls: inside it numpy has the settings of the user's program, and at its end the settings that the engine
+needs are restored.
 """
 
 from __future__ import annotations
@@ -50,14 +51,14 @@ def engine_state() -> Iterator[None]:
 
 @contextlib.contextmanager
 def import_state() -> Iterator[None]:
-    """Import a file of the user's, which may neither change how the run is ended nor go on in a process of its own."""
+    """Import a user's file: undo its changes to signal handlers, and end any process that it forks."""
     with _signal_handlers(_ENDING), _one_process():
         yield
 
 
 @contextlib.contextmanager
 def _one_process() -> Iterator[None]:
-    """End a process that was forked inside the block: it would go on with the run beside this one, and report a second end."""
+    """End a process that was forked inside the block; otherwise it would continue the run too, and report a second result."""
     process = os.getpid()
     try:
         yield
@@ -77,7 +78,7 @@ def mechanism_state() -> Iterator[None]:
             yield
         finally:
             if users is not None:
-                users.update(np.geterr())  # what the mechanism set stays set for its next calls
+                users.update(np.geterr())  # a setting that the mechanism made is kept for its next calls
             if sys.getrecursionlimit() != limit:
                 sys.setrecursionlimit(limit)
             for (name, _), clock in zip(_CLOCKS, clocks, strict=True):

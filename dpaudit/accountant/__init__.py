@@ -1,6 +1,6 @@
-"""Checks of privacy accountants: does one ever report less than the truth?
+"""Checks of privacy accountants: is a reported epsilon ever below the true one?
 
-- :mod:`dpaudit.accountant.composition`: what is accounted for
+- :mod:`dpaudit.accountant.composition`: the compositions that an accountant is asked about
 - :mod:`dpaudit.accountant.truth`: the true epsilon of a composition, between a lower and an upper bound
 - :mod:`dpaudit.accountant.check`: the search for a composition on which an accountant is wrong
 """

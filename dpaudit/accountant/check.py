@@ -2,16 +2,16 @@ r"""Search for a composition on which a privacy accountant is wrong, and shrink 
 
 An accountant reports an epsilon for a composition and a delta. Four things can be wrong with it:
 
-- it understates: the report is below a lower bound on the true epsilon of a concrete mechanism (``truth``). Then the claim that
-  is made of it is false
+- it understates: the report is below a lower bound on the true epsilon of a concrete mechanism (``truth``). Then a
+  claim that is based on it is false
 - it is negative. (epsilon, delta)-DP with ``epsilon < log(1 - delta)`` is impossible (take the event that always happens), and
   epsilon is used as a number from 0 on
 - it is not a number
 - it is not monotone: it falls by more than ``slack`` where privacy is given up (more steps, a larger sampling rate, less noise, a
   smaller delta) and the truth cannot fall. One of the two reports is too large, or the other one is false
 
-Nothing here is random but the search: a finding is certain up to rounding, for which ``tolerance`` (relative) is left. To find
-nothing says nothing of compositions that were not tried.
+Only the search is random: a finding is certain up to rounding, for which ``tolerance`` (relative) allows. Finding
+nothing says nothing about compositions that were not tried.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class AccountantCheck:
     """The result of :func:`dpaudit.check_accountant`.
 
     ``findings`` has the smallest case of each flaw; ``worst`` the case that understates most, by the ratio of truth and report.
-    ``refused`` counts cases on which the accountant raised an exception, ``refusal`` says what the last one was.
+    ``refused`` counts cases on which the accountant raised an exception, ``refusal`` is the last of these exceptions.
     """
 
     accountant: str
@@ -159,9 +159,10 @@ def check_accountant(
     seed
         Of the search; the same seed tries the same compositions.
     tolerance
-        Relative rounding error that is forgiven where the accountant understates.
+        Relative rounding allowance when a report is compared with the truth.
     slack
-        How far, relatively and absolutely, a report may fall where the truth cannot: accountants on grids waver.
+        How far, relatively and absolutely, a report may fall where the truth cannot; accountants that compute on a grid
+        vary a little.
     name
         The name under which the result is reported; None: that of the function.
 
@@ -197,7 +198,7 @@ def check_accountant(
     judge = _Judge(called, relation, tolerance, slack)
     with until(None if seconds is None else time.monotonic() + seconds):
         explore(strategy, judge.visit, examples=examples, seed=seed, guided=True)
-        # The same search again, for each flaw that it met: now it stops there, and shrinks.
+        # Repeat the same search for each flaw that was found; now it stops at the flaw, and shrinks.
         small = [
             smallest(strategy, functools.partial(judge.shows, flaw), examples=examples, seed=seed, guided=True)
             for flaw in judge.first
@@ -221,7 +222,7 @@ def check_accountant(
 
 @dataclass(slots=True)
 class _Judge:
-    """Compares reports with the truth and with each other, and keeps what it has met."""
+    """Compares reports with the truth and with each other, and keeps the wrong ones."""
 
     accountant: Accountant
     relation: Relation
@@ -235,7 +236,7 @@ class _Judge:
     _reports: dict[tuple[Composition, float], float | None] = field(default_factory=dict)
 
     def visit(self, case: Case) -> None:
-        """Judge a case, count it, and keep what is wrong with it."""
+        """Judge a case, count it, and keep its flaws."""
         found = self._guide(case)
         reported = self._report(case.composition, case.delta)
         self.checked += reported is not None
@@ -244,7 +245,7 @@ class _Judge:
             self.first.setdefault(flaw, finding)
 
     def shows(self, flaw: Flaw, case: Case) -> bool:
-        """Return whether the report on a case has this flaw."""
+        """Return True if the report on a case has this flaw."""
         return flaw in self._guide(case)
 
     def _guide(self, case: Case) -> dict[Flaw, WrongReport]:
@@ -262,7 +263,7 @@ class _Judge:
         return found
 
     def findings(self, case: Case) -> dict[Flaw, WrongReport]:
-        """Return what is wrong with the report on a case, by flaw."""
+        """Return the findings about the report on a case, by flaw."""
         composition, delta = case.composition, case.delta
         reported = self._report(composition, delta)
         if reported is None:

@@ -1,4 +1,4 @@
-"""Compositions of noisy sums: what an accountant accounts for, and a strategy that generates them.
+"""Compositions of noisy sums, which an accountant is asked about, and a strategy that generates them.
 
 A step adds noise to a sum of values, each of norm at most 1 after clipping, over a Poisson sample of the data. Its noise
 multiplier is the standard deviation of Gaussian noise (or the scale of Laplace noise on one number) in that unit. So adding,

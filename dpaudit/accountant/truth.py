@@ -71,7 +71,7 @@ def true_epsilon(
     composition
         A tuple of :class:`~dpaudit.accountant.composition.Part`.
     delta, relation
-        Where epsilon is asked for, and the neighbours.
+        The delta of the epsilon, and the neighbouring relation.
     precision
         About how far apart the bounds may be; a grid of 2^19 losses is the limit.
 

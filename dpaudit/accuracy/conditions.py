@@ -1,4 +1,4 @@
-"""The parameters of the theorems: the range of each, and its reason, in one table for calculators and command line.
+"""Parameters of the theorems: the range of each, and its reason, in one table for calculators and command line.
 
 Every calculator takes numbers or arrays that broadcast. A value outside its range raises InvalidArgument with the condition of
 the theorem that it violates.

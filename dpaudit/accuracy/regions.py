@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,7 +83,6 @@ class Range:
 
 
 Axis = Range | Sequence[Any]
-Where = Mapping[str, Axis] | Iterable[Mapping[str, Any]]
 
 
 def grid_points(axes: Mapping[str, Sequence[Any]]) -> Iterator[Point]:

@@ -20,11 +20,11 @@ from dpaudit.mechanism import Outputs, as_mechanism
 
 FIRST_BLOCK = 500
 FEWEST, MOST = 1_000, 200_000
-SHARE = 10  # of the audit's samples, one in so many
+SHARE = 10  # one sample here for this many samples of the audit
 
 
 def trials_for(samples: int) -> int:
-    """Return the number of outputs of each side for an audit that took so many samples."""
+    """Return the number of outputs of each side, for an audit with this many samples."""
     return min(max(samples // SHARE, FEWEST), MOST)
 
 

@@ -1,7 +1,7 @@
 """Compare a run with its baseline, and list the regressions.
 
 One check, one alpha. The check of an audit can report a regression by chance in two ways: the claim seems refuted, or the
-stored event seems to have changed. The first rests on one conclusion of the new audit alone: its verdict if the claim is what it
+stored event seems to have changed. The first uses one conclusion of the new audit: its verdict if the claim is what it
 was, and otherwise its bound on epsilon; each of them is false with probability at most the audit's alpha. The second may happen
 with probability ``CHANGE_SHARE / VERDICT_SHARE`` of that alpha. So a run that is compared or saved gives each audit
 ``VERDICT_SHARE`` of its part of alpha, and both together are wrong with probability at most that part. (Audits with an alpha of
@@ -79,7 +79,7 @@ def regressions(
 
 
 def less_accurate(before: AccuracyResult, after: AccuracyResult | None) -> str:
-    """Return how a mechanism became less accurate than in the baseline, or nothing.
+    """Return a message if a mechanism is less accurate than in the baseline, otherwise nothing.
 
     Upper bound then and lower bound now are each wrong with probability at most their alpha, so for an unchanged mechanism on
     the same data the sum of the two bounds a false report. Data sets are compared only if they are the same.
@@ -121,11 +121,11 @@ def _other_channel(before: Stored, after: Stored) -> str:
 
 
 def _refuted(before: Stored, after: Stored) -> str:
-    """The claim of the baseline is false now, whatever is claimed today.
+    """Return the regression if the claim of the baseline is false now, even if another claim is made today.
 
     ``epsilon_lower`` at ``delta`` says: the mechanism is not (e, delta)-private for any smaller e. That contradicts a
-    profile which is at most ``delta`` at such an e. If the claim is the same, the verdict says all that and nothing else is
-    read, because for some claims verdict and bound do not hold jointly at one alpha.
+    profile which is at most ``delta`` at such an e. If the claim is the same, only the verdict is used, because for
+    some claims verdict and bound do not hold jointly at one alpha.
     """
     if before.verdict is Verdict.VIOLATION:
         return ""

@@ -1,6 +1,6 @@
 """The baseline file: for each audit its claim, the power of the run, and the event that differed most between the sides.
 
-It holds no times and no curves, so that saving it again after nothing changed changes nothing, and a diff can be read.
+It holds no times and no curves, so an unchanged mechanism gives an unchanged file, and diffs are short.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dpaudit.utility.result import AccuracyResult
 
 BASELINE_FORMAT = 1
 STORED_DIGITS = 6
-MOST_TRIALS = 2**53  # more than anybody counts, and exact as a float
+MOST_TRIALS = 2**53  # larger than any count, and exact as a float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Leading:
     on_neighbour: tuple[int, int] | None = None
 
     def same_question(self, other: Leading) -> bool:
-        """Return whether both are about one event on one pair. Learned scores have no plain form and are never equal."""
+        """Return True if both concern the same event on the same pair. Learned scores have no plain form and are never equal."""
         mine, theirs = (self.data, self.neighbour, self.text), (other.data, other.neighbour, other.text)
         return mine == theirs and self.event is not None and self.event == other.event
 
@@ -138,7 +138,7 @@ class Baseline:
     audits: Mapping[str, Stored]
     versions: Mapping[str, str] = field(default_factory=versions)
     accuracy: Mapping[str, AccuracyResult] = field(default_factory=dict)
-    failed: frozenset[str] = frozenset()  # audits of the run that could not be run, which no file of baselines holds
+    failed: frozenset[str] = frozenset()  # audits that could not be run; not written to the file
     exit_code: ExitCode = ExitCode.OK  # of the run, where this is one
 
     @classmethod
@@ -209,7 +209,7 @@ class Baseline:
 
 
 def leading_of(result: Result) -> Leading | None:
-    """The leading event that a result carries: that of the engine, or the witness of a violation."""
+    """The leading event that a result carries: the engine's, or the witness of a violation."""
     plain = result.outputs.get("leading")
     if isinstance(plain, Mapping):
         return Leading.from_dict(plain)

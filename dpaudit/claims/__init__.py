@@ -12,7 +12,7 @@ claim                         ``delta(epsilon)``
 ``GaussianDP(mu)``            exact: N(0, 1) against N(mu, 1) (Balle and Wang 2018; Dong, Roth and Su 2022)
 ``ZeroConcentratedDP(rho)``   upper bound: Canonne, Kamath and Steinke 2020, proposition 12, optimised over the order
 ``RenyiDP(order, epsilon)``   upper bound: the same conversion, over all orders up to the claimed one
-``ProfileDP(points)``         exact: what convexity and monotonicity make of the points, and no more
+``ProfileDP(points)``         exact: the points with what convexity and monotonicity imply
 ``TradeOffDP(f)``             exact for a symmetric piecewise linear f; any other f is replaced by one below it
 ``BoundedRange(epsilon)``     exact at each epsilon, each time by another pair (Dong, Durfee and Rogers 2020)
 ``MetricDP(epsilon, d)``      exact, for a pair at distance 1; a pair at distance d has d times the epsilon

@@ -117,7 +117,7 @@ class Profile:
         """
         if other.relation is not None and other.relation is not self.relation:
             return False
-        from dpaudit.claims.implications import implies  # which knows all claims
+        from dpaudit.claims.implications import implies  # here, because that module imports this one
 
         return implies(self, other)
 

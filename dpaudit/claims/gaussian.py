@@ -46,7 +46,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
         return 0.0
     from scipy.optimize import brentq  # imported here: slow to load
 
-    # The loss is N(mu^2/2, mu^2), and forty standard deviations up nothing is left.
+    # The loss is N(mu^2/2, mu^2), so delta is zero in floats forty standard deviations above its mean.
     return float(brentq(excess, 0.0, mu**2 / 2.0 + 40.0 * mu, xtol=1e-12, rtol=1e-12))
 
 

@@ -97,8 +97,8 @@ class MetricDP(Profile):
         """Return the distance of two data sets."""
         if self.function is None:
             raise InvalidArgument(
-                f"distance={self.distance!r} names a function that is not at hand, as after reading a result from a file; make "
-                "the claim again with the function itself."
+                f"distance={self.distance!r} names a function, but only its name is known, as after reading a "
+                "result from a file; make the claim again with the function itself."
             )
         try:
             found = float(self.function(data, neighbour))

@@ -18,11 +18,11 @@ from dpaudit.errors import InvalidArgument
 
 MOST_POINTS = 64
 SAMPLED = 17
-"""Points taken from a function."""
+"""Number of points that are taken from a function."""
 SMALLEST_SAMPLED = 1e-9
-"""A function is sampled up to the epsilon from which on its delta is below this."""
+"""Sampling of a function ends at the epsilon from which on its delta is below this."""
 RELATIVE_ROUNDING, ABSOLUTE_ROUNDING = 1e-9, 1e-12
-"""Added to the delta of a function, more than it is off by its own rounding."""
+"""Added to the delta of a function; larger than its rounding error."""
 UPWARDS = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING)
 
 
@@ -30,11 +30,12 @@ UPWARDS = decimal.Context(prec=6, rounding=decimal.ROUND_CEILING)
 class ProfileDP(Profile):
     """A privacy profile: (epsilon, delta)-DP at each of several points at once.
 
-    The points claim what they say, and what every profile of a pair then keeps, in both orders. As a function of t = exp(epsilon)
-    a profile H is convex, falls, and has ``H(1/t) = 1 - 1/t + H'(t)/t`` with H' the profile of the other order. So between two
-    points it lies below their chord (in t), before the first point below the chord to the mirrored point, which is the profile
-    of randomised response with a leak, and after the last one below its delta. ``delta(epsilon)`` is the smallest of these; some
-    mechanism attains it. An audit bets against the points themselves, never against a value between them.
+    The claim is the points, and everything that they imply for the profile of any pair in both orders. As a function of
+    t = exp(epsilon) a profile H is convex, falls, and has ``H(1/t) = 1 - 1/t + H'(t)/t`` with H' the profile of the
+    other order. So between two points it lies below their chord (in t), before the first point below the chord to the
+    mirrored point, which is the profile of randomised response with a leak, and after the last one below its delta.
+    ``delta(epsilon)`` is the smallest of these; some mechanism attains it. An audit bets against the points themselves,
+    never against a value between them.
 
     Parameters
     ----------

@@ -35,12 +35,13 @@ from dpaudit.claims.profile import UPWARDS
 from dpaudit.errors import InvalidArgument
 
 SAMPLES, EVERY = 1401, 50
-"""A function is sampled so often, between the probabilities Phi(-7) and Phi(7), evenly spaced as quantiles of the normal law; and
+"""Number of samples of a function, between the probabilities Phi(-7) and Phi(7), evenly spaced as normal quantiles;
 every fiftieth slope is used."""
 TOLERANCE = 1e-9
-"""By so much a function may break convexity, monotony or its limits, as rounding does; corners are moved by as much."""
+"""Largest amount by which rounding may break convexity, monotonicity or the limits of a function; corners are moved by
+this amount."""
 CONJUGATE_ROUNDING = 1e-15
-"""Added to the conjugate, more than its computation is off."""
+"""Added to the conjugate; larger than the rounding error of its computation."""
 
 Corner: TypeAlias = tuple[float, float]
 
@@ -132,7 +133,7 @@ def _checked(vertices: Iterable[Sequence[float]]) -> tuple[Corner, ...]:
         if not (0.0 <= alpha <= 1.0 and 0.0 <= beta <= 1.0 and alpha + beta <= 1.0 + TOLERANCE):
             raise InvalidArgument(
                 f"vertices={shorten(corners)} holds {(alpha, beta)!r}: both must be between 0 and 1, and their sum at most 1, "
-                "because guessing without looking reaches 1."
+                "because a test that ignores the output reaches 1."
             )
     # What the first and the last corner leave open: convexity, f(0) <= 1 and f(1) = 0 keep f above lines through the corners.
     (first, upper), (last, lower) = corners[0], corners[-1]

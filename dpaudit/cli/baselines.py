@@ -18,14 +18,14 @@ from dpaudit.report.document import Document
 def find_regressions(
     stored: Baseline, plan: RunPlan, document: Document, selected: bool, console: Console
 ) -> tuple[str, ...]:
-    """Return what is worse than in the baseline, after printing it."""
+    """Return the regressions against the baseline, after printing them."""
     leadings = {name: audit.leading for name, audit in stored.audits.items() if audit.leading is not None}
     comparable = {name: leading for name, leading in leadings.items() if leading.on_data is not None}
     ran = Baseline.of(document)
     known = {item.audit.name for item in plan.items}
 
     def expected(audit: Stored) -> bool:
-        """Return True if this run should have had the audit: it was not left out by hand, and did not fail to run."""
+        """Return True if this run should contain the audit: it was not deselected, and it did not fail to run."""
         if selected or audit.name in known:
             return False
         paths = [_relative(plan.here / target, plan.root) for target in plan.targets]

@@ -1,4 +1,4 @@
-"""Finding ``Audit`` objects: in folders, in files, or by name."""
+"""Find ``Audit`` objects in folders, in files, or by name."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ class Broken:
 
 
 class CannotBeImported(InvalidArgument):
-    """A file of the user's raised while it was imported."""
+    """An exception in a user's file while it was imported."""
 
 
 def collect(
     targets: Sequence[str], *, root: Path, here: Path | None = None, broken: list[Broken] | None = None
 ) -> list[Collected]:
-    """All audits that the targets name, in a stable order; two of one name are an error.
+    """Return all audits that the targets name, in a stable order; two audits with one name are an error.
 
     A target is a folder, ``file.py``, ``file.py:attribute``, ``package.module`` or ``package.module:attribute``. Paths are
     relative to ``here`` or, where there is no such file, to ``root``, which is what audit files import from. A file that cannot
@@ -159,7 +159,7 @@ def _load_named(name: str, path: Path, root: Path) -> ModuleType:
                 f"{name!r} is neither a path nor a module that can be imported from here.{_near(path)}"
             ) from None
         raise _broken(name, error) from error
-    except BaseException as error:  # code of the user's: also what is no Exception
+    except BaseException as error:  # user code may raise anything, SystemExit included
         raise _broken(name, error) from error
 
 
@@ -215,7 +215,7 @@ def _imported(path: Path, root: Path, load: Callable[[], ModuleType]) -> ModuleT
 
 
 def _load_alone(path: Path) -> ModuleType:
-    """A file whose name is taken or is no identifier, under a name of its own."""
+    """Import a file under a generated name, because its own name is taken or is not an identifier."""
     unique = f"_dpaudit_{hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()}_{path.stem}"
     if unique in sys.modules:
         return sys.modules[unique]
@@ -233,7 +233,7 @@ def _load_alone(path: Path) -> ModuleType:
 
 
 def _broken(shown: str, error: BaseException) -> BaseException:
-    """Return the error for a file of the user's that raised: what, and the last line of theirs that was reached."""
+    """Return the error for a user's file that raised: the exception, and the last line of user code that was reached."""
     if isinstance(error, KeyboardInterrupt):
         return error
     if isinstance(error, SyntaxError):

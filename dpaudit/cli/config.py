@@ -1,4 +1,5 @@
-"""Settings: command line before environment before ``[tool.dpaudit]`` of the user's pyproject.toml.
+"""Settings of a run. The command line wins over the environment, and that over ``[tool.dpaudit]`` of the user's
+pyproject.toml.
 
 An unknown key is an error with a suggestion, never ignored: a misspelt ``alhpa`` must not silently loosen a check.
 """
@@ -18,7 +19,7 @@ from dpaudit.report.document import FAIL_ON
 
 CHANNELS = ("value", "representation", "timing")
 PREFIX = "DPAUDIT_"
-# What an audit may cost; a setting of its own (samples, seconds) wins over the profile's.
+# Budgets by name; a value that is set itself (samples, seconds) wins over the budget's.
 PROFILES: dict[str, dict[str, Any]] = {
     "ci": {"seconds": 5.0},
     "deep": {"samples": 30_000_000, "seconds": 600.0},
@@ -32,13 +33,13 @@ _TEXT = ("channel", "accumulate", "executor", "baseline", "fail_on", "profile")
 class Settings:
     """Settings of a run; None means: as each audit says, or the default."""
 
-    audits: tuple[str, ...] = ()  # where audit files are; empty: none are collected unasked
+    audits: tuple[str, ...] = ()  # folders and files of audits; empty: none are collected by default
     profile: str | None = None
     samples: int | None = None
     seconds: float | None = None
-    timeout: float | None = None  # of one call of a mechanism
+    timeout: float | None = None  # time limit of one call of a mechanism
     alpha: float = 1e-6  # of a whole run
-    max_audits: int = 1000  # each audit gets alpha / max_audits, however many of them are selected
+    max_audits: int = 1000  # each audit gets alpha / max_audits, regardless of how many are selected
     seed: int | None = None
     channel: str | None = None
     accumulate: str | None = None  # the file in which evidence is kept from run to run
@@ -173,5 +174,5 @@ def _checked(name: str, value: Any, origin: str) -> Any:
     if name in _TEXT and not isinstance(value, str):
         raise InvalidArgument(f"{name}={shorten(value)} in {origin} must be a string.")
     if name in _WHOLE and isinstance(value, float) and value.is_integer():
-        return int(value)  # 1e6 is a whole number, whatever TOML calls it
+        return int(value)  # 1e6 is a float in TOML, and allowed as a whole number
     return value

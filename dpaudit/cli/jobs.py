@@ -1,8 +1,9 @@
-"""Run the audits of a plan, in this process or in others; what an audit raises is an error of that audit alone.
+"""Run the audits of a plan, in this process or in others; an exception of an audit ends that audit alone.
 
 ``in_turn`` runs audits in this process, on a cluster if one is named. ``side_by_side`` runs each in a process that can be
-ended: with ``-j N`` several at once, with ``--workers N`` one at a time, whose outputs N further processes draw. Nothing of a
-mechanism runs in the parent then, so a call that hangs, holds the interpreter or kills its process costs one audit.
+ended: with ``-j N`` several at once, with ``--workers N`` one at a time, whose outputs N further processes draw. Then
+no mechanism runs in the parent process, so a call that hangs, blocks the interpreter or kills its process ends one
+audit only.
 """
 
 from __future__ import annotations
@@ -45,12 +46,12 @@ from dpaudit.result.model import Channel, Result, StoppedBy
 from dpaudit.utility.definition import AccuracyAudit
 from dpaudit.utility.result import AccuracyResult
 
-KNOCK = 3.0  # seconds in which whoever listens at a port answers
-GRACE = 5.0  # seconds that audits under way in other processes get to end after Ctrl-C
-UNTOLD = 2.0  # of these, after which they are taken not to have heard of it
+KNOCK = 3.0  # seconds to wait for a connection to the scheduler's port
+GRACE = 5.0  # seconds that running audits in other processes have after Ctrl-C to end
+REACTION = 2.0  # seconds of these after which a process that still runs is sent the interrupt again
 OVERDUE_FACTOR = 1.5  # an audit in a process of its own is ended after this multiple of its `seconds`
 NO_WORKERS = "The cluster has lost all of its workers: start some and run this audit again."
-OVERDUE_GRACE = 10.0  # plus so many seconds, in which a process starts and imports
+OVERDUE_GRACE = 10.0  # seconds added to that, for the start of the process and its imports
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Outcome:
     entry: AnyEntry | None = None
     failure: Failure | None = None
     reused: bool = False
-    closing: bool = False  # after Ctrl-C, which has been noticed: there may be more
+    closing: bool = False  # it ended after Ctrl-C, which has been handled
 
 
 class Interrupts:
@@ -88,7 +89,7 @@ class Interrupts:
 
     @property
     def possible(self) -> bool:
-        """False if it is known that nobody interrupted."""
+        """False if it is certain that no interrupt was sent."""
         return self.asked or not self._watches
 
     def _stop(self, number: int, frame: Any) -> None:
@@ -98,7 +99,7 @@ class Interrupts:
 
 
 def attempt(item: Collected, options: dict[str, Any], root: Path, interrupts: Interrupts) -> Outcome:
-    """Run one audit. Whatever it raises, also what is no Exception, is the reason why it has no result."""
+    """Run one audit. Anything that it raises, SystemExit included, becomes the reason why it has no result."""
     name = item.audit.name
     try:
         result = item.audit.run(**options)
@@ -110,7 +111,7 @@ def attempt(item: Collected, options: dict[str, Any], root: Path, interrupts: In
             raise
         return Outcome(name, failure=failure_of(item, error))
     if result.stopped_by is StoppedBy.INTERRUPT and not interrupts.possible:
-        return Outcome(name, failure=failure_of(item, KeyboardInterrupt("nobody interrupted the run")))
+        return Outcome(name, failure=failure_of(item, KeyboardInterrupt("no interrupt was sent to the run")))
     return Outcome(name, entry)
 
 
@@ -142,7 +143,7 @@ def failure_of(item: Collected, error: BaseException) -> Failure:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the reason in a line or, for what nobody foresaw, with the traceback."""
+    """Return the reason in a line, or with the traceback for an unexpected exception."""
     if isinstance(error, CannotBeSent):
         return f"{error} On the command line, -j N sends no mechanism and --executor dask:ADDRESS sends lambdas too."
     if isinstance(error, DPAuditError):
@@ -173,7 +174,7 @@ def in_turn(plan: RunPlan, settings: Settings, interrupts: Interrupts) -> Iterat
 
 
 def _without_workers(executor: Executor | None) -> bool:
-    """Return whether the executor is a cluster that has no workers, or does not answer."""
+    """Return True if the executor is a cluster that has no workers or does not answer."""
     try:
         return executor is not None and TaskRunner(executor).size == 0
     except LostWorker:
@@ -189,7 +190,7 @@ def _hooks(journal: Journal, key: str) -> dict[str, Any]:
 
 
 def _remember(plan: RunPlan, outcome: Outcome) -> None:
-    """Write a result to the journal, unless it was interrupted and is to be run again."""
+    """Write a result to the journal, unless the audit was interrupted and will be run again."""
     if outcome.entry is not None and not _interrupted(outcome.entry):
         plan.journal.finished(plan.keys[outcome.name], outcome.entry.to_dict())
 
@@ -224,14 +225,14 @@ def executor_for(settings: Settings) -> Iterator[Executor | None]:
 
 
 def _knock(address: str) -> None:
-    """Raise OSError where nobody listens: Dask tries again for half a minute before it says so."""
+    """Raise OSError if no scheduler listens at the address; Dask itself would retry for half a minute."""
     place = urlsplit(address if "://" in address else f"tcp://{address}")
     if place.scheme in ("tcp", "tls") and place.hostname and place.port:
         socket.create_connection((place.hostname, place.port), timeout=KNOCK).close()
 
 
 def _in_worker(pipe: Connection | None = None) -> None:
-    """In a worker: stdout may be where JSON goes, and progress is shown by the parent."""
+    """Prepare a worker: its output goes to standard error (standard output may carry JSON), its progress to the parent."""
     sys.stdout = sys.stderr
     relay_to(pipe)
 
@@ -245,7 +246,7 @@ class _Job:
     options: dict[str, Any]
     journal: Path | None
     key: str
-    workers: int  # processes that draw the outputs; 1: the process of the job
+    workers: int  # number of processes that draw the outputs; 1: only the process of the job
 
 
 _pools: dict[int, Workers] = {}  # in the process of a job: the workers of its audits, by their number
@@ -260,12 +261,12 @@ def _run_job(job: _Job) -> Outcome:
             _pools[job.workers] = pool = Workers(job.workers, initializer=_in_worker)
             util.Finalize(None, pool.shutdown, exitpriority=10)  # before this process waits for its children
         options["executor"] = _pools[job.workers]
-    with Interrupts() as interrupts:  # now there is something to keep
+    with Interrupts() as interrupts:  # from here on there is a result to keep
         return attempt(found[job.name], options, job.root, interrupts)
 
 
 def side_by_side(plan: RunPlan, jobs: int, *, workers: int, err: Console) -> Iterator[Outcome]:
-    """Run audits in processes of their own, ``jobs`` at a time, each with so many ``workers``."""
+    """Run audits in processes of their own, ``jobs`` at a time, each with ``workers`` worker processes."""
     todo = plan.todo()
     files = plan.targets or tuple(dict.fromkeys(item.path for item in todo))
     here = plan.here if plan.targets else plan.root
@@ -295,9 +296,9 @@ def side_by_side(plan: RunPlan, jobs: int, *, workers: int, err: Console) -> Ite
                         f"Interrupted; waiting up to {GRACE:.0f} s for {running} audit{'s' * (running > 1)} "
                         "(Ctrl-C again to stop now)."
                     )
-            wait(futures, timeout=UNTOLD)
+            wait(futures, timeout=REACTION)
             pool.interrupt()  # an interrupt from a program, such as the runner of a CI, reaches the parent alone
-            wait(futures, timeout=GRACE - UNTOLD)
+            wait(futures, timeout=GRACE - REACTION)
             for future in clock.waiting:
                 if future.done() and not future.cancelled() and future.exception() is None:
                     yield replace(_settled(plan, futures[future], future, clock), closing=True)
@@ -312,7 +313,7 @@ class _Clock:
 
     def __init__(self, plan: RunPlan, futures: dict[Future[Outcome], Collected], pool: Workers) -> None:
         self.waiting = set(futures)
-        self.overdue: dict[Future[Outcome], float] = {}  # ended, after so many seconds
+        self.overdue: dict[Future[Outcome], float] = {}  # jobs that were ended, and their seconds
         self._pool = pool
         self._began: dict[Future[Outcome], float] = {}
         self._limits = {}
@@ -342,7 +343,7 @@ class _Clock:
 def _settled(plan: RunPlan, item: Collected, future: Future[Outcome], clock: _Clock) -> Outcome:
     try:
         outcome = future.result()
-    except BaseException as error:  # its process died, or what it raised could not be sent
+    except BaseException as error:  # its process ended, or its exception could not be sent
         if future not in clock.overdue:
             return Outcome(item.audit.name, failure=failure_of(item, error))
         if isinstance(item.audit, AccuracyAudit):
@@ -355,7 +356,7 @@ def _settled(plan: RunPlan, item: Collected, future: Future[Outcome], clock: _Cl
 
 
 def _ended_result(item: Collected, options: dict[str, Any], elapsed: float) -> Result:
-    """Return the result of an audit whose process was ended because it was overdue: nothing is known of what it drew."""
+    """Return the result of an audit whose process was ended because it was overdue; its samples are unknown."""
     audit = item.audit
     chosen = {**audit.options, **options}
     claim = audit.claim

@@ -1,10 +1,10 @@
-"""A journal of each run: JSON lines in ``.dpaudit/``, so that a run that was killed can be taken up again.
+"""A journal of each run: JSON lines in ``.dpaudit/``, so that a killed run can be resumed.
 
-Every line stands for itself and is handed to the operating system in one piece as soon as there is something to say, so
-that of a process killed at any moment at most the last line is torn. ``--resume`` takes over a finished audit from any of the
-journals, but only if its key is the same: a digest of the mechanism, the sources of the project, the package versions, the
-claim, the neighbours, the options and the seed. An audit that was under way starts again from its seed, which for a
-reproducible mechanism gives the same result, and otherwise a valid one.
+Every line is a complete record, written with one system call as soon as it exists, so if the process is killed at most
+the last line is damaged. ``--resume`` reuses a finished audit from any of the journals, but only if its key is the
+same: a digest of the mechanism, the sources of the project, the package versions, the claim, the neighbours, the
+options and the seed. An audit that had not ended starts again from its seed, which for a reproducible mechanism gives
+the same result, and otherwise a valid one.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ SAME_RESULT = ("executor", "progress", "on_event")  # options that change how an
 class Journal:
     """The file that a run writes as it goes on, and the records that an earlier run left."""
 
-    path: Path | None  # None: there is nowhere to write
+    path: Path | None  # None: no journal is written
     earlier: Mapping[str, Any] = field(default_factory=dict)  # entries as plain data, by key
 
     @classmethod
     def start(cls, folder: Path, *, resume: bool, say: Callable[[str], None]) -> Journal:
         """Begin a journal in ``folder``; with ``resume``, offer the results of all runs there that did not end."""
-        if folder.is_symlink():  # what is on the other side belongs to somebody else
+        if folder.is_symlink():  # the target of the link is not part of this project
             say(f"No journal is kept ({folder} is a symbolic link); this run cannot be resumed.")
             return cls(None)
         earlier: dict[str, Any] = {}
@@ -74,14 +74,14 @@ class Journal:
         self._write({"kind": "result", "key": key, "entry": entry}, durable=True)
 
     def end(self) -> None:
-        """The run is over; there is nothing left to resume."""
+        """Record the end of the run: there is nothing left to resume."""
         self._write({"kind": "end"}, durable=True)
 
     def _write(self, record: Mapping[str, Any], *, durable: bool = False) -> None:
         if self.path is None:
             return
         line = json.dumps(record, sort_keys=True, allow_nan=False) + "\n"
-        # Opened for every line: whoever writes beside us appends too, and the folder may be removed under our feet.
+        # Opened anew for every line: other processes append too, and the folder may be removed during the run.
         try:
             handle = os.open(self.path, os.O_WRONLY | os.O_APPEND | NO_LINKS)
             try:
@@ -106,7 +106,7 @@ class _Earlier:
 
 
 def _earlier(folder: Path, say: Callable[[str], None]) -> list[_Earlier]:
-    """Return the journals of a folder, the newest first; files of others that only have such a name are left out."""
+    """Return the journals of a folder, the newest first; other files with such a name are left out."""
     found = []
     for path in sorted(folder.glob("run-*.jsonl"), reverse=True):
         try:
@@ -134,7 +134,7 @@ def _about(path: Path, say: Callable[[str], None], message: str) -> None:
 
 
 def _resumable(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
-    """Return the results of runs that did not end, unless a later run that has them too went to its end."""
+    """Return the results of runs that did not end, except those that a later, complete run has too."""
     journals = _earlier(folder, say)
     if not journals:
         say(f"Nothing to resume: there is no journal in {folder}.")
@@ -147,13 +147,13 @@ def _resumable(folder: Path, say: Callable[[str], None]) -> dict[str, Any]:
             new = {key: entry for key, entry in journal.results.items() if key not in delivered}
             results = {**new, **results}
     if journals and not results and journals[0].ended:
-        say("The last run went to its end; there is nothing to resume, so everything is run.")
+        say("The last run was completed, so there is nothing to resume, and everything is run.")
     return results
 
 
 def _new_file(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):  # also a link to anywhere
+    with contextlib.suppress(FileExistsError):  # this includes symbolic links
         _create(folder / ".gitignore", b"*\n")
     _remove_superseded(folder)
     header = {"kind": "run", "format": FORMAT, "versions": versions()}
@@ -182,7 +182,7 @@ def _remove_superseded(folder: Path) -> None:
 
 
 def read_lines(text: bytes, say: Callable[[str], None]) -> Iterator[dict[str, Any]]:
-    """The records of a journal; what is not a whole line of JSON is left out, and said."""
+    """Return the records of a journal; a line that is not complete JSON is left out, with a message."""
     *whole, rest = text.split(b"\n")
     for number, line in enumerate(whole, start=1):
         try:
@@ -194,7 +194,7 @@ def read_lines(text: bytes, say: Callable[[str], None]) -> Iterator[dict[str, An
         else:
             say(f"line {number} is damaged and ignored.")
     if rest:
-        say("the last line is torn, as after a kill, and ignored.")
+        say("the last line is incomplete, as after a kill, and ignored.")
 
 
 def audit_key(audit: Audit | AccuracyAudit, options: Mapping[str, Any], sources: str) -> str:
@@ -208,7 +208,7 @@ def audit_key(audit: Audit | AccuracyAudit, options: Mapping[str, Any], sources:
             "options": {name: describe(value) for name, value in chosen.items() if name not in SAME_RESULT},
         }
         text = json.dumps(parts, sort_keys=True, default=str)
-    except Exception:  # whatever a user's __repr__ raises: a key that nothing matches
+    except Exception:  # the user's __repr__ raised: return a key that matches no other
         text = secrets.token_hex(16)
     return _digest(text.encode())
 

@@ -1,4 +1,4 @@
-"""Plan a run: the audits, the options and the share of alpha of each, and what an interrupted run left of them."""
+"""Plan a run: its audits, the options and the share of alpha of each, and their results from an interrupted run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dpaudit.errors import InvalidArgument
 from dpaudit.report.document import AccuracyEntry, AnyEntry, Entry, Failure
 from dpaudit.utility.definition import AccuracyAudit
 
-MOST_NAMED = 10  # audits in a message
+MOST_NAMED = 10  # audits that a message names
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class RunPlan:
     here: Path
     root: Path
     journal: Journal
-    earlier: Mapping[str, AnyEntry]  # what the journals of interrupted runs hold, by key
+    earlier: Mapping[str, AnyEntry]  # results in the journals of interrupted runs, by key
     broken: tuple[Failure, ...] = ()  # files that could not be imported
 
     def todo(self) -> list[Collected]:

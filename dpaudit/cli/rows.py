@@ -36,7 +36,7 @@ NAMES = (
 
 LONGEST = 10_000  # characters of the text
 DEEPEST = 8  # calls and collections inside each other
-MOST_VALUES = 1_000  # that every row must hold
+MOST_VALUES = 1_000  # values that every row must hold
 MOST_ROWS = 10_000  # of a data set
 LARGEST_INTEGER = 2**1023
 
@@ -54,7 +54,7 @@ def parse_rows(text: str) -> SearchStrategy[Any]:
     from hypothesis.strategies import SearchStrategy
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about escapes in the text, or arguments that Hypothesis will refuse one day
+        warnings.simplefilter("ignore")  # about escapes in the text, or arguments that a later Hypothesis will refuse
         if len(text) > LONGEST:
             raise InvalidArgument(f"rows={shorten(text)} has {len(text)} characters; at most {LONGEST} are allowed.")
         try:
@@ -77,14 +77,14 @@ def parse_rows(text: str) -> SearchStrategy[Any]:
             raise InvalidArgument(
                 f"rows={shorten(text)} is not an expression ({error}). Write e.g. integers(0, 10)."
             ) from None
-        except Exception as error:  # what a strategy does not allow shows in many ways, an AssertionError among them
+        except Exception as error:  # Hypothesis refuses arguments with many exceptions, AssertionError included
             reason = str(error) or f"arguments that are not allowed ({type(error).__name__})"
             raise InvalidArgument(f"rows={shorten(text)}: {reason}") from None
     return made
 
 
 def check_sizes(min_size: int, max_size: int) -> None:
-    """Refuse data sets that would take minutes to make."""
+    """Raise InvalidArgument for data sets that would take minutes to make."""
     check_count(minimum=0, min_size=min_size, max_size=max_size)
     if max(min_size, max_size) > MOST_ROWS:
         raise InvalidArgument(

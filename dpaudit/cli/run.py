@@ -1,4 +1,4 @@
-"""``dpaudit run``: run the audits of a plan, print a line for each and the story of what was found, and write the reports."""
+"""``dpaudit run``: run the audits of a plan, print a line for each and every finding in full, write the reports."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _planned(
     except KeyboardInterrupt:
         if interrupts.possible:
             raise
-        raise InvalidArgument("An audit file raised KeyboardInterrupt, but nobody interrupted the run.") from None
+        raise InvalidArgument("An audit file raised KeyboardInterrupt, but no interrupt was sent to the run.") from None
 
 
 def _warn_about_seconds(plan: RunPlan, err: Console) -> None:
@@ -82,7 +82,7 @@ def _warn_about_seconds(plan: RunPlan, err: Console) -> None:
 def _run_all(
     plan: RunPlan, results: Iterator[Outcome], interrupts: Interrupts, console: Console, err: Console
 ) -> Document:
-    """Run everything, and print it as it comes."""
+    """Run all audits, and print each result when it is known."""
     style = Style.for_stream(console)
     entries: list[AnyEntry] = []
     failures: list[Failure] = []
@@ -137,7 +137,7 @@ def _with_earlier(plan: RunPlan, results: Iterator[Outcome]) -> Iterator[Outcome
 
 
 def deliver(args: argparse.Namespace, document: Document, console: Console) -> None:
-    """Write what was asked for, the plain results first: a report that fails must not lose them."""
+    """Write the requested files, the JSON results first, so that a failing report does not lose them."""
     document = replace(document, origin=origin_of(Path.cwd()))
     if args.output is not None:
         write_whole(args.output, document.to_json())
@@ -146,5 +146,5 @@ def deliver(args: argparse.Namespace, document: Document, console: Console) -> N
         console.line(f"wrote {path}")
     try:
         github_summary(document)
-    except DPAuditError as error:  # nobody asked for it, so it does not change the exit code
+    except DPAuditError as error:  # it was not requested, so it does not change the exit code
         console.line(f"Note: {error}")

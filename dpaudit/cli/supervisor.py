@@ -1,4 +1,4 @@
-"""Decide the exit code outside of the process that runs code of others.
+"""Decide the exit code outside of the process that runs user code.
 
 A mechanism may end its process in ways that no Python code can catch: ``os._exit(0)``, a crash in a native library, a handler
 that runs at exit. On Linux a command that runs such code therefore does it in a forked child, which reports its exit code
@@ -21,9 +21,9 @@ from dpaudit._util.parenthood import end_with_parent
 from dpaudit._util.terminal.console import Console, silence
 from dpaudit._util.terminal.exit_codes import ExitCode
 
-EXIT_GRACE = 10.0  # for threads that are left and for what runs at exit, once the code is known
-THREAD_SECONDS = 1.0  # of these, for threads that are left where nobody supervises
-HEARING_SECONDS = 0.05  # in which a signal that was sent to the whole group reaches the child
+EXIT_GRACE = 10.0  # seconds for remaining threads and exit handlers, once the exit code is known
+THREAD_SECONDS = 1.0  # seconds of these for remaining threads, if there is no supervising parent
+HEARING_SECONDS = 0.05  # seconds in which a signal to the whole group reaches the child
 ENDED_EARLY = (
     "the process ended {how} before the run did, so there is no result: code under audit ended it, or the system did. "
     "`dpaudit run -j 2` runs each audit in a process of its own, so that the others go on."
@@ -36,7 +36,7 @@ _final: int | None = None  # the exit code, once the run has reached its end
 
 
 def possible() -> bool:
-    """Return whether a command can go on in a child process; a fork would lose other threads, and signals need Linux."""
+    """Return True if a command can go on in a child process; a fork would lose other threads, and signals need Linux."""
     return sys.platform == "linux" and threading.active_count() == 1
 
 
@@ -67,7 +67,7 @@ def start(err: Console) -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End this process with the exit code, whatever is left running in it."""
+    """End this process with the exit code, even if threads are still running."""
     global _final
     _final = code
     for stream in (sys.stdout, sys.stderr):
@@ -104,8 +104,8 @@ def _replace_exit(err: Console) -> None:
 class _Interrupts:
     """Pass on SIGINT if it reached this process alone: a second one means more than the first.
 
-    The terminal, and whoever kills the group, sends it to the child too. The child's interpreter writes the number of every
-    signal that it catches into a pipe, so this process knows.
+    A signal from the terminal, or to the process group, reaches the child too. The child's interpreter writes the
+    number of every signal that it catches into a pipe, so this process knows.
     """
 
     def __init__(self, child: int, heard: int) -> None:
@@ -171,7 +171,7 @@ def _reported(reader: int) -> int | None:
 
 
 def _end_as(sent: int | None, status: int, err: Console) -> None:
-    """Say why there is no report; after a signal that somebody sent to end the run, end by it too."""
+    """Say why there is no report; after a signal that was sent to end the run, end by the same signal."""
     number = os.WTERMSIG(status) if os.WIFSIGNALED(status) else None
     if number is not None and number == sent:
         signal.signal(number, signal.SIG_DFL)

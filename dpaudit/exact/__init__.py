@@ -12,8 +12,8 @@ two laws: ``epsilon``, ``delta``, ``profile``, ``renyi``, ``total_variation``, `
 
 from dpaudit._util.lazy import imported_on_first_use
 
-# The laws are imported with the package: were they imported on first use, a test that runs pytest inside pytest, which forgets
-# the modules imported inside, would leave two classes of each.
+# The laws are imported with the package, not on first use: a pytest inside pytest drops the modules that were imported
+# inside it, and a second import would make a second class of each law.
 from dpaudit.exact.laws import continuous, density, discrete, lattice, mixture, piecewise, product, pushforward  # noqa: F401
 
 __getattr__, __dir__ = imported_on_first_use(__name__)

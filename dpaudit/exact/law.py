@@ -37,7 +37,7 @@ class HasLaw(Protocol):
 def checked_law(law: Any, origin: str = "the argument", where: str = "") -> Any:
     """Return ``law`` if it is a law of this package or has the methods of one; raise LawError otherwise.
 
-    Two values that are no laws can be equal, and would be called perfectly private.
+    Otherwise two equal values that are not laws would be called perfectly private.
     """
     if isinstance(law, type) or not (hasattr(law, "form") or isinstance(law, Law)):
         raise LawError(

@@ -2,8 +2,8 @@
 
 Integrals are adaptive Gauss-Legendre over panels that the caller splits at every kink. All values stay logarithms, and
 a panel is refined until it agrees with its two halves relative to the whole integral, so an integral of 1e-200 is as
-accurate as one of 1. Ranges are never cut at a fixed width: a tail is followed until what is left is below 1e-20 of
-what was found (a narrow range invents violations: docs/theory.md R2).
+accurate as one of 1. Ranges are never cut at a fixed width: a tail is followed until the rest is below 1e-20 of the
+integral so far (a narrow range invents violations: docs/theory.md R2).
 """
 
 from __future__ import annotations

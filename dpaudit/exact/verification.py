@@ -327,7 +327,7 @@ def _worst_level(claim: Claim, tolerance: float, P: Law, Q: Law) -> float:
 
 
 def _delta_if_known(P: Law, Q: Law, level: float | None) -> float | None:
-    """The delta that goes into the report only: of a product of densities epsilon is known, and delta may not be."""
+    """Return the delta for the report, or None: for a product of densities it may be unknown, although epsilon is known."""
     try:
         return None if level is None else divergence.delta(P, Q, level)
     except LawError:

@@ -1,11 +1,11 @@
 """Child processes: start them, talk to them over pipes, and leave none behind.
 
 Every child leads a process group of its own, which is killed as a whole: when the child has ended, when it is given up, and
-when this process ends. Should this process be killed itself, so that it can do nothing any more, a small guard process notices
-and kills the groups that are left. Only a descendant that leaves the group on purpose (``setsid``, a daemon) escapes.
+when this process ends. If this process is killed itself, a small guard process notices it and kills the groups that are
+left. Only a descendant that leaves the group on purpose (``setsid``, a daemon) escapes.
 
-A group of its own also means that Ctrl-C reaches this process alone: a child that the terminal interrupts would look like
-one that fails.
+A group of its own also means that Ctrl-C reaches only this process; a child that the terminal interrupts would be taken
+for one that fails.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CHUNK = 1 << 16
 CLOSING_SECONDS = 1.0
 """Time between the end of standard output and the end of a process, after which it is given up."""
 POLL_SECONDS = 0.005
-"""Time between two looks at a process, on systems that cannot wait for it and for its pipes at once."""
+"""Time between two checks of a process, on systems that cannot wait for it and for its pipes at once."""
 
 GUARD = """
 import os, signal, sys
@@ -128,7 +128,7 @@ class Child:
         return bytes(self._read)
 
     def run(self, text: bytes, *, stderr_kept: int = STDERR_KEPT) -> Ended:
-        """Write the whole input, close it, and wait until the process has ended. What its own children go on with is killed."""
+        """Write the whole input, close it, and wait until the process has ended. Its own children that still run are killed."""
         try:
             self._talk(text, one_line=False, stderr_kept=stderr_kept)
             return self._ended()
@@ -145,7 +145,7 @@ class Child:
                 if ended.stdout:
                     failure = ReleaseFailed(f"{failure.kind} in the middle of an answer", failure.message)
                 raise failure
-        except BaseException:  # a late answer must never be taken for that of the next request
+        except BaseException:  # a late answer must never be taken for the answer to the next request
             self.kill()
             raise
         line = bytes(self._read[:end])
@@ -153,10 +153,10 @@ class Child:
         return line
 
     def kill(self) -> None:
-        """Kill the process and everything in its group, and forget it."""
+        """Kill the process and everything in its group, and remove it from the list of running ones."""
         if self not in _LIVE:
             return
-        if os.getpid() == self._owner:  # otherwise this is a fork of the process whose child it is
+        if os.getpid() == self._owner:  # otherwise this process is a fork of the one that started the child
             self._bury()
         for pipe in self._pipes():
             with contextlib.suppress(OSError):
@@ -175,7 +175,7 @@ class Child:
             poll.register(pipe, select.POLLIN)
         writing = True
         poll.register(self._in, select.POLLOUT)
-        given_up: float | None = None  # when the process will be, because it can answer no more
+        given_up: float | None = None  # the process is then ended too, because it can no longer answer
         while True:
             if one_line and (end := self._read.find(b"\n", start)) >= 0:
                 return end
@@ -213,7 +213,10 @@ class Child:
         return max(1.0, 1e3 * min(known)) if known else None
 
     def _send(self, outgoing: memoryview) -> int:
-        """Return how many bytes could be written; all of them if nobody reads, for a program need not read its input."""
+        """Return how many bytes could be written.
+
+        All of them if the pipe has no reader, because a program need not read its input.
+        """
         try:
             return os.write(self._in, outgoing[:CHUNK]) if outgoing else 0
         except BlockingIOError:
@@ -222,7 +225,7 @@ class Child:
             return len(outgoing)
 
     def _receive(self, pipe: int, stderr_kept: int = STDERR_KEPT) -> bool:
-        """Read what is there; return False at the end of the pipe."""
+        """Read the available bytes; return False at the end of the pipe."""
         into = self._read if pipe == self._out else self._stderr
         while True:
             try:
@@ -248,13 +251,13 @@ class Child:
         return _readable(self._exit)
 
     def _ended(self) -> Ended:
-        """Bury the process and return how it ended."""
+        """Kill the group, reap the process, and return how it ended."""
         self._bury()
         self._drain()
         return Ended(self._process.returncode, bytes(self._read), bytes(self._stderr))
 
     def _bury(self) -> None:
-        """Kill the group and reap the process, in this order: a reaped process's number may soon name another one."""
+        """Kill the group, then reap the process: the number of a reaped process may be given to another one."""
         if self._buried:
             return
         self._buried = True
@@ -281,7 +284,7 @@ _LIVE: set[Child] = set()
 
 
 class _Guarding:
-    """The guard process of this process; a fork has to start its own."""
+    """The guard process of this process; a fork of it starts a guard of its own."""
 
     def __init__(self) -> None:
         self.pid = 0

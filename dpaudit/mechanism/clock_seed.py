@@ -28,10 +28,10 @@ CHECK_SECONDS = 3.0
 """No check is made if less time than this is left for the call, or for the audit."""
 
 MOST_REMEMBERED = 1000
-"""Data sets whose last output is remembered."""
+"""Number of data sets whose last output is stored."""
 
 ENOUGH_BITS = 30
-"""Evidence, in powers of 1/2, at which releases of an audit are taken to depend on the second."""
+"""Evidence, in powers of 1/2, from which on the releases of an audit are considered to depend on the second."""
 
 _in_a_row: dict[Hashable, tuple[Hashable, int]] = {}  # per program and data: the last output, how often in a row
 _checked: set[Hashable] = set()
@@ -39,7 +39,7 @@ _checked: set[Hashable] = set()
 
 @dataclass
 class _Seconds:
-    """Releases of a program on one data set, second by second, as long as all of one second are equal."""
+    """Outputs of a program on one data set, second by second; kept only while all outputs of each second are equal."""
 
     second: int = -1
     output: Hashable = None
@@ -84,7 +84,7 @@ def observe(program: Hashable, data: Any, output: Any, start: float, end: float,
 
 
 def suspected(program: Hashable, data: Any, output: Any) -> bool:
-    """Return whether a program is to be checked: it has given one output on the same data some times in a row.
+    """Return True if a program has to be checked: it gave the same output on the same data several times in a row.
 
     True at most once for each program, and not while the deadline of the audit or the time-out of a call would come in between.
     """
@@ -112,7 +112,7 @@ def check(release: Callable[[], Any], command: str) -> None:
 
     All n outputs of one second are equal, and so are those of another, but not to the former. If releases were independent, with
     p_a the probability of output a, that would have the probability sum over a != b of (p_a p_b)^n, which is at most 2^(1 - 2 n)
-    (two outputs of probability 1/2 each): below 1e-9 for n = 16. What is drawn here is not used for anything else.
+    (two outputs of probability 1/2 each): below 1e-9 for n = 16. The outputs drawn here are used for nothing else.
     """
     seconds: list[set[Hashable]] = []
     try:

@@ -1,12 +1,13 @@
 """Conversations: mechanisms that answer one question after another, where the answers together are the output.
 
-A session is begun on the data and asked: by a script of questions, or by an analyst who chooses the next question by the answers
-so far. The output of the release is the list of answers. A refusal (an exception) is an answer like any other, and the
-conversation goes on after it, because an analyst may go on as well.
+A session is started on the data, and then asked: by a script of questions, or by an analyst, a function that chooses
+the next question from the answers so far. The output of the release is the list of answers. A refusal (an exception) is
+an answer like any other, and the conversation continues after it, because an analyst may continue.
 
-The script or the analyst is the same on both data sets (``neighbours.asking`` sees to that). The transcript of an analyst who is
-a deterministic function of the answers is determined by the answers, so nothing is lost by leaving the questions out. For an
-analyst who draws random numbers, the answers are a part of the transcript, and a part of a private output is private.
+The script or the analyst is the same on both data sets (``neighbours.asking`` makes such pairs). The transcript of an
+analyst who is a deterministic function of the answers is determined by the answers, so nothing is lost by leaving the
+questions out. For an analyst who draws random numbers, the answers are a part of the transcript, and a part of a
+private output is private.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism.functions import PerRelease, one_release, seeded_globals
 
 DATA, QUESTIONS = "data", "questions"
-"""Members of the dict that a data set with its questions is."""
+"""Keys of the dict that holds a data set with its questions."""
 MOST_QUESTIONS = 1000
-"""Questions after which an analyst who never ends is stopped."""
+"""Largest number of questions of one analyst; more are an error."""
 
 
 def interactive(begin: Callable[..., Any]) -> PerRelease:
@@ -60,7 +61,7 @@ def interactive(begin: Callable[..., Any]) -> PerRelease:
 
 @dataclass(frozen=True, slots=True)
 class Conversation:
-    """Begin a session on the data, ask it, and return the answers; see :func:`interactive`."""
+    """Start a session on the data, ask its questions, and return the answers; see :func:`interactive`."""
 
     begin: Callable[..., Any]
 

@@ -39,7 +39,7 @@ def data_text(data: Any, form: DataForm) -> str:
     Parameters
     ----------
     data : object
-        A list of rows, an array, a data frame, or whatever ``form`` takes.
+        A list of rows, an array, a data frame, or any value that ``form`` accepts.
     form : str or callable
         ``"json"``; ``"csv"``, one line a row, with a header if the rows have names; ``"lines"``, one line a row of one value;
         or a function that returns the text, or anything that JSON can hold.
@@ -110,7 +110,7 @@ def read_output(raw: bytes, form: OutputForm) -> Any:
 
 
 def read_json(text: str) -> Any:
-    """Return a JSON value; raise ReleaseFailed if the text is none."""
+    """Return the JSON value of a text; raise ReleaseFailed if the text is not JSON."""
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -118,7 +118,7 @@ def read_json(text: str) -> Any:
 
 
 def unreadable(text: str, wanted: str) -> ReleaseFailed:
-    """Return the failure of a release whose answer is not what was agreed on."""
+    """Return the failure of a release whose answer does not have the agreed format."""
     shown = text if len(text) <= SHOWN else f"{text[:SHOWN]}... ({len(text):,} characters)"
     return ReleaseFailed("unreadable answer", f"{shown!r} is not {wanted}" if text else f"nothing, instead of {wanted}")
 

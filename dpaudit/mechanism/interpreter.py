@@ -2,8 +2,8 @@
 
 It needs Python 3.7 and nothing else; numpy and pandas are used where the data or the function bring them along. Requests come
 on standard input and answers go to standard output, one line of JSON each. Values that JSON does not have are objects with a
-member ``~`` that names their kind, so that tuples, sets, bytes, arrays and data frames arrive as what they are. While the
-function runs, standard output is standard error and standard input is empty, so that it may print without harm.
+member ``~`` that names their kind, so that tuples, sets, bytes, arrays and data frames arrive as what they are. While
+the function runs, standard output is redirected to standard error and standard input is empty, so that it may print.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from collections.abc import Callable
 from typing import Any
 
 KIND = "~"
-MOST_NESTED = 100  # containers inside each other; deeper ones have no end, more likely than not
+MOST_NESTED = 100  # levels of nested containers; a deeper one probably contains itself
 
 
 class Fatal(Exception):
-    """Something is wrong with the way a function is audited, which says nothing about the data."""
+    """An error in the way a function is audited; it does not depend on the data."""
 
 
 class Raised(Exception):
-    """An exception of the function, on the way to where it is an output."""
+    """An exception of the function, passed on to the point where it becomes an output."""
 
     def __init__(self, kind: str, message: str) -> None:
         super().__init__(kind, message)
@@ -40,7 +40,7 @@ class Raised(Exception):
 
 
 def pack(value: Any, depth: int = 0) -> Any:
-    """Return a value as what JSON can hold; raise Fatal where it has no such form.
+    """Return a value in a form that JSON can hold; raise Fatal if it has none.
 
     >>> pack([1, (2, None)])
     [1, {'~': 'tuple', 'value': [2, None]}]

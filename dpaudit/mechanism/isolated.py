@@ -47,7 +47,8 @@ def isolated(
         ``f(data)``, ``f(data, rng)``, ``f(data, size, rng)``, or ``f()(data)``; None: by the names of its parameters. ``random``
         and ``numpy.random`` are seeded in any case.
     path : sequence of path
-        Folders from which that interpreter imports as well. Its ``PYTHONPATH`` is ignored, for it would be ours.
+        Folders from which that interpreter imports as well. ``PYTHONPATH`` is ignored, because it is meant for this
+        interpreter.
     folder : path, optional
         The folder in which it runs; None: the current one.
     environment : mapping, optional

@@ -93,7 +93,7 @@ def checked_outputs(outputs: Outputs, size: int) -> Outputs:
 
 
 def exited(stop: SystemExit) -> MechanismError:
-    """Return the error for a mechanism that called ``sys.exit``, which would end the program and its other audits."""
+    """Return the error for a mechanism that called ``sys.exit``: the call would end the program and its other audits."""
     code = "" if stop.code is None else shorten(stop.code)
     return MechanismError(
         f"The mechanism called sys.exit({code}), which ends the program instead of answering. Let it raise an exception, "

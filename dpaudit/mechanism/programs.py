@@ -4,9 +4,9 @@ How a program fails is part of what it releases, so it is an output, as an excep
 with the last line of standard error; an answer that cannot be read; an answer without end. A program that cannot be started,
 or data that cannot be written down, are errors of the audit instead, because they say nothing about the data.
 
-Nothing is ever asked twice. A process that failed is replaced by a new one for the next release, and the failure stays the
-output of the release in which it came. In a call for several releases there is no telling which of them failed: the audit then
-starts again one release at a time, and says so.
+No request is sent twice. A process that failed is replaced by a new one for the next release, and the failure stays the
+output of the release in which it came. In a call for several releases it is unknown which of them failed: the audit
+then starts again one release at a time, and reports that.
 """
 
 from __future__ import annotations
@@ -145,7 +145,7 @@ class OneProcess:
         return output
 
     def run(self, data: Any, rng: np.random.Generator) -> Any:
-        """Run the program once, as ``__call__`` does, without a look at its random numbers."""
+        """Run the program once, as ``__call__`` does, without the check of its seed."""
         text = data_text(data, self.data_as)
         seed = str(rng.integers(SEEDS))
         with _file_of(text) if _mentions(self.command, FILE) else contextlib.nullcontext("") as file:
@@ -195,7 +195,7 @@ class Stream:
         try:
             return _outputs(line, seed)
         except ReleaseFailed as failure:
-            if failure.kind == "unreadable answer":  # request and answer may be out of step from here on
+            if failure.kind == "unreadable answer":  # from here on an answer may belong to an earlier request
                 child.kill()
             raise
 
@@ -271,7 +271,8 @@ def _mentions(words: Sequence[str], mark: str) -> bool:
 
 
 def _filled(word: str, mark: str, value: str) -> str:
-    """Replace a mark that is a word, or the value of an option; anything longer may be a program in some language.
+    """Replace a mark that is a word, or the value of an option; a longer word may be source code that contains the
+    mark.
 
     >>> [_filled(word, "{seed}", "7") for word in ("{seed}", "--seed={seed}", "print({seed})")]
     ['7', '--seed=7', 'print({seed})']

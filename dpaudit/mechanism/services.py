@@ -1,8 +1,9 @@
 """Services as mechanisms: every release is a POST of JSON, and what comes back is the output.
 
-Nothing is sent twice. A library that repeats a request after a lost connection or a status 503 hides a failure that may depend
-on the data, so here every failure is the output of its release. Redirects are not followed, for the same reason. One connection
-is kept open; where the server has closed it in the meantime, a new one is made before anything is sent.
+No request is sent twice. A library that repeats a request after a lost connection or a status 503 hides a failure that
+may depend on the data, so here every failure is the output of its release. Redirects are not followed, for the same
+reason. One connection is kept open; where the server has closed it in the meantime, a new one is made before anything
+is sent.
 """
 
 from __future__ import annotations
@@ -215,7 +216,7 @@ def _connection(scheme: str, host: str, port: int | None) -> http.client.HTTPCon
 
 
 def _closed_by_server(connection: http.client.HTTPConnection) -> bool:
-    """Return whether there is something to read before anything was asked: the end, or what nobody asked for."""
+    """Return True if there is something to read before the request: the end of the connection, or an unrequested answer."""
     with selectors.DefaultSelector() as selector:
         selector.register(connection.sock, selectors.EVENT_READ)
         return bool(selector.select(0))

@@ -1,4 +1,4 @@
-"""Reference mechanisms under a name that collides with nobody's: the folder ``mechanisms`` of the repository.
+"""Reference mechanisms: the folder ``mechanisms`` of the repository, under a name that no other package has.
 
 The wheel holds a copy of that folder in the place of this file. In the repository, and with an editable install, this file
 makes ``dpaudit.mechanisms`` a package whose modules are those of the folder.

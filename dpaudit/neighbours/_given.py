@@ -193,7 +193,7 @@ def _is_pair(value: Any) -> bool:
 
 
 def as_neighbours(neighbours: Any) -> Neighbours:
-    """Return neighbours as they are, and a list of pairs as :func:`fixed` makes neighbours of it."""
+    """Return neighbours unchanged, and a list of pairs as neighbours made by :func:`fixed`."""
     if isinstance(neighbours, Neighbours):
         return neighbours
     if isinstance(neighbours, tuple) and len(neighbours) == 2 and not all(map(_is_pair, neighbours)):

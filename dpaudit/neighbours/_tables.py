@@ -26,7 +26,7 @@ from dpaudit.neighbours._corner_rows import CornerRows, corner_rows
 from dpaudit.neighbours._edits import readable, row_edits
 
 _STEPS = 8
-"""Number of sizes, from the smallest on, that have a corner pair of their own."""
+"""Number of sizes, starting from the smallest, that have a corner pair of their own."""
 
 
 def substitute(rows: SearchStrategy[Any], *, min_size: int = 1, max_size: int = 6, container: Any = list) -> Neighbours:

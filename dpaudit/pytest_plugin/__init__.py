@@ -1,8 +1,9 @@
 """The pytest plugin: audits as tests, and audits inside tests, under one false-alarm probability for the whole run.
 
-Nothing heavy is imported until an audit is near, so a suite that does not use dpaudit pays for this file alone.
+Large libraries are imported only when an audit is collected or run, so a suite that does not use dpaudit loads this
+file alone.
 
-* Files named by ``[tool.dpaudit] audits = [...]`` are collected; a folder that happens to be called audits is not.
+* Files named by ``[tool.dpaudit] audits = [...]`` are collected; a folder is not collected because its name is audits.
 * The fixture ``dpaudit_audit`` and the function ``dpaudit.assert_private`` audit inside ordinary tests.
 * ``@pytest.mark.dpaudit(samples=..., allow_inconclusive=True)`` overrides options, for one test or a module.
 """
@@ -72,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def dpaudit_audit(request: pytest.FixtureRequest) -> Callable[..., Any]:
-    """``dpaudit.audit`` with the options of this run, failing the test where the result is not what is expected.
+    """``dpaudit.audit`` with the options of this run, and fail the test if the result is not the expected one.
 
     ``dpaudit_audit(mechanism, claim, neighbours, *, expect=None, allow_inconclusive=False, name=None, **options)`` returns
     the result. Without ``expect``, a violation fails, and so does too little power.
@@ -92,7 +93,7 @@ class Hooks:
         for path in self.reports:
             if path.suffix not in REPORTS:
                 raise pytest.UsageError(f"--dpaudit-report {path}: the suffix must be one of {', '.join(REPORTS)}.")
-        # The session is what costs something to make: only if somebody asked for dpaudit, or when the first audit comes.
+        # Making the session loads large modules: do it only if dpaudit was asked for, or at the first audit.
         self.wanted = (
             bool(self.reports)
             or any(value is not None for value in self.flags.values())
@@ -130,7 +131,7 @@ class Hooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Give the audits of a test and of its fixtures the run's options, and remember what they found."""
+        """Give the audits of a test and of its fixtures the run's options, and store their results."""
         from dpaudit.pytest_plugin.surrounding import assertions_of
 
         with assertions_of(item, lambda: self.session):
@@ -141,14 +142,14 @@ class Hooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Fail where a fixture found a violation."""
+        """Fail if a fixture found a violation."""
         return (yield from self._phase(item))
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Fail where the test found a violation, also in an earlier try."""
+        """Fail if the test found a violation, in this try or an earlier one."""
         if self._session is not None and item.nodeid in self._session.violations:
-            # A test is not tried again until chance makes it green.
+            # Repeating a test until it passes by chance would void alpha.
             pytest.fail(
                 "An earlier try of this test found a violation; a second try does not undo it.\n\n"
                 + self._session.violations[item.nodeid],
@@ -158,7 +159,7 @@ class Hooks:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
-        """Fail where a fixture found a violation at its end."""
+        """Fail if a fixture found a violation during its teardown."""
         return (yield from self._phase(item))
 
     def _phase(self, item: pytest.Item) -> Generator[None, object, object]:
@@ -187,7 +188,7 @@ class Hooks:
         return report
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Gather results, from wherever they were found."""
+        """Collect the results of this process and of the workers."""
         if (getattr(report, "dpaudit", None) or getattr(report, "dpaudit_failure", None)) and not hasattr(
             self.config, "workerinput"
         ):
@@ -195,7 +196,7 @@ class Hooks:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Gather what threads of a worker of pytest-xdist found after their tests had ended."""
+        """Collect the results that threads of a worker of pytest-xdist found after their tests had ended."""
         late = getattr(node, "workeroutput", {}).get("dpaudit", [])
         if late:
             self.session.gather_late(late)
@@ -209,7 +210,7 @@ class Hooks:
             self.session.finish(session)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        """Say what the audits found and what was spent."""
+        """Print the results of the audits, and the alpha that was spent."""
         if self._session is not None and not hasattr(self.config, "workerinput"):
             self._session.summarise(terminalreporter)
 
@@ -243,7 +244,7 @@ def _summarise(report: pytest.TestReport, result: Any) -> None:
 
 
 def _cut_our_frames(error: BaseException) -> None:
-    """End the traceback at the last line of the user's: what follows is how dpaudit works, not what went wrong."""
+    """End the traceback at the last line of user code; the frames after it belong to dpaudit, and do not explain the error."""
     frames = []
     entry = error.__traceback__
     while entry is not None:

@@ -1,4 +1,4 @@
-"""One pytest run: its settings, the audits it collected, what they found, and what they spent."""
+"""One pytest run: its settings, the collected audits, their results, and the alpha that they spent."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Session:
     def prepare(self, item: pytest.Item, name: str | None, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """The name and the options of an audit in a test, after its alpha was charged to the run.
 
-        What a test or an audit file says gives way to the settings, those to the marker, and that to the flags.
+        Flags win over the marker, the marker over the settings, and the settings over the test or audit file.
         """
         options = {**given, **self.settings.overrides(), **self.marked(item), **self.flags}
         options.setdefault("alpha", self.alpha_each)
@@ -189,7 +189,7 @@ class Session:
         )
         item.stash.setdefault(REGRESSIONS, []).extend(self._regressions(entry, collected))
         if result.stopped_by is StoppedBy.INTERRUPT:
-            raise KeyboardInterrupt  # the engine kept what there was; the run ends all the same
+            raise KeyboardInterrupt  # the engine returned the results so far; the run ends nevertheless
 
     def _regressions(self, entry: Entry, collected: Collected | None) -> list[str]:
         name = entry.result.name
@@ -249,7 +249,7 @@ class Session:
             raise Inconclusive(str(result), result)
 
     def accept(self, item: pytest.Item, error: BaseException | None) -> None:
-        """Note a violation that ``pytest.raises`` expected."""
+        """Record a violation that ``pytest.raises`` expected."""
         if isinstance(error, PrivacyViolation):
             item.stash.setdefault(ACCEPTED, []).append(error.result)
 
@@ -266,11 +266,11 @@ class Session:
         return not any(entry.result is result for result in item.stash.get(ACCEPTED, []))
 
     def leave(self, item: pytest.Item) -> None:
-        """Note that a test has ended; its threads may go on."""
+        """Record that a test has ended; its threads may still run."""
         item.stash[TEST_ENDED] = True
 
     def gather_late(self, plain: Iterable[Mapping[str, Any]]) -> None:
-        """Take over what threads of another process found."""
+        """Add the results that threads of another process found."""
         self.late += [Entry.from_dict(entry) for entry in plain]
 
     def fail_on_regressions(self, item: pytest.Item) -> None:
@@ -297,7 +297,7 @@ class Session:
             entries = [entry if entry.met else replace(entry, expect=entry.result.verdict) for entry in entries]
         if entries:
             report.dpaudit = [entry.to_dict() for entry in entries]  # type: ignore[attr-defined]
-        # An audit that could not be run. Any other error of an ordinary test is none of an audit.
+        # An audit that could not be run. Other errors of ordinary tests do not concern an audit.
         verdict = isinstance(error, PrivacyViolation | Inconclusive | Unmet | pytest.fail.Exception)
         expected = Exception if isinstance(item, AuditItem) else DPAuditError
         if report.failed and not verdict and isinstance(error, expected):
@@ -342,7 +342,7 @@ class Session:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def document(self, *, interrupted: bool = False) -> Document:
-        """All results; of an audit that ran more than once the worst."""
+        """All results; for an audit that ran more than once, the worst one."""
         worst: dict[str, Entry] = {}
         for entry in sorted(self.entries, key=lambda entry: (entry.met, URGENCY[entry.result.verdict])):
             worst.setdefault(entry.result.name, entry)
@@ -372,7 +372,7 @@ class Session:
             self.notes.append(f"Note: {error}")
 
     def _is_whole_suite(self) -> bool:
-        """True if every audit should have run: nothing was picked out by hand."""
+        """Return True if every audit should have run, because no tests were selected by hand."""
         option = self.config.option
         picked = any(getattr(option, name, None) for name in ("keyword", "markexpr", "deselect", "lf", "stepwise"))
         return self.config.args_source is not pytest.Config.ArgsSource.ARGS and not picked
@@ -443,7 +443,7 @@ class AuditItem(pytest.Item):
         session.judge(result, definition.expect, allow_inconclusive=session.allows_inconclusive(self))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """The witness, or what was wrong; a traceback only for what nobody foresaw."""
+        """Return the witness or the error; with a traceback only for unexpected errors."""
         if isinstance(excinfo.value, PrivacyViolation | AccuracyViolation | Inconclusive | Unmet | DPAuditError):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)

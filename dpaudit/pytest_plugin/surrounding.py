@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @contextlib.contextmanager
 def assertions_of(item: pytest.Item, session: Callable[[], Session]) -> Iterator[None]:
-    """Inside, ``assert_private`` has the options of the run, is charged to its alpha, and its results are kept."""
+    """In the block, ``assert_private`` uses the options and a share of alpha of the run, and its results are kept."""
     around = surroundings.Surroundings(
         options=lambda name, given: session().prepare(item, name, given),
         finished=lambda result: session().record(item, result),
@@ -31,7 +31,8 @@ def assertions_of(item: pytest.Item, session: Callable[[], Session]) -> Iterator
 
 @contextlib.contextmanager
 def _noticing(accept: Callable[[BaseException], None]) -> Iterator[None]:
-    """Inside, ``accept`` sees every violation that ``pytest.raises`` or ``assertRaises`` of unittest expected.
+    """In the block, call ``accept`` with every violation that ``pytest.raises`` or ``assertRaises`` of unittest
+    expected.
 
     Nothing else distinguishes a test that expects the exception from one that swallows it.
     """

@@ -1,4 +1,4 @@
-"""Reports: all of them functions of one canonical, versioned document."""
+"""Reports of a run. Each is a function of one canonical, versioned document."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ HTML comes last: it is the only one that needs libraries, and where they are mis
 
 
 def check_reports(paths: Mapping[str, Path | None]) -> None:
-    """Raise before an audit starts, not after hours of sampling, where a file that is wanted cannot be written.
+    """Raise before an audit starts, not after hours of sampling, if a report file cannot be written.
 
-    ``paths`` may name other files too that will be written beside the reports, such as the results themselves.
+    ``paths`` may also name other files that will be written, such as the results.
     """
     from dpaudit._util.files import check_writable
     from dpaudit.errors import InvalidArgument
@@ -47,7 +47,7 @@ def check_reports(paths: Mapping[str, Path | None]) -> None:
 def write_reports(
     document: Document, paths: Mapping[str, Path | None], earlier: Sequence[Document] = ()
 ) -> Iterator[Path]:
-    """Write each report that a path is given for, whole or not at all, and yield the paths.
+    """Write each report for which a path is given, completely or not at all, and yield the paths.
 
     Parameters
     ----------

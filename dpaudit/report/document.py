@@ -1,4 +1,4 @@
-"""The canonical document: what a run did, as plain data. Every report is a function of it."""
+"""The canonical document: the results of a run as plain data. Every report is a function of it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dpaudit.utility.result import AccuracyResult
 
 FORMAT = 1
 FAIL_ON = ("violation", "inconclusive", "never")
-LARGEST_NUMBER = 2**256  # of a file; larger ones are damage, and do not fit into a float
+LARGEST_NUMBER = 2**256  # largest integer in a file; a larger one is damage, and does not fit into a float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,7 @@ _FREQUENCY_TYPES: dict[str, Any] = {"count": int, "trials": int, "low": _NUMBER,
 
 
 def _check_types(plain: Any, types: Mapping[str, Any]) -> None:
-    """A file may come from anywhere, and reports trust the types of what they print."""
+    """Raise InvalidArgument for a value of the wrong type: reports rely on the types, and a file may be damaged."""
     for name, kind in types.items():
         value = plain[name]
         if isinstance(kind, list | dict):
@@ -166,7 +166,7 @@ class Document:
     failures: tuple[Failure, ...] = ()
     regressions: tuple[str, ...] = ()  # against the baseline of the run, if it had one
     interrupted: bool = False  # these are the results so far
-    fail_on: str = "inconclusive"  # the least that makes the exit code non-zero; "never": only errors do
+    fail_on: str = "inconclusive"  # the mildest verdict that makes the exit code non-zero; "never": only errors do
     accuracy: tuple[AccuracyEntry, ...] = ()
     origin: Origin = UNKNOWN
 
@@ -177,7 +177,7 @@ class Document:
 
     @property
     def alpha_spent(self) -> float:
-        """Sum of the false-alarm probabilities of the audits in it."""
+        """Sum of the false-alarm probabilities of its audits."""
         return sum(entry.result.alpha for entry in self.all_entries)
 
     @property
@@ -237,7 +237,7 @@ class Document:
                 entries=tuple(Entry.from_dict(item) for item in plain["audits"]),
                 failures=tuple(Failure.from_dict(item) for item in plain.get("failures", ())),
                 regressions=tuple(plain.get("regressions", ())),
-                # Earlier versions did not write which of the two a run that is not complete was.
+                # Earlier versions did not record why a run is not complete.
                 interrupted=plain.get("interrupted", not plain["complete"]) is True,
                 fail_on=fail_on,
                 accuracy=tuple(AccuracyEntry.from_dict(item) for item in plain.get("accuracy", ())),
@@ -270,5 +270,5 @@ def read_document(path: Path) -> Document:
 
 
 def sorted_entries(entries: Sequence[EntryT]) -> tuple[EntryT, ...]:
-    """Entries by name, whatever order they finished in."""
+    """Return the entries by name, because they finish in any order."""
     return tuple(sorted(entries, key=lambda entry: entry.result.name))

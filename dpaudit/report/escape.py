@@ -1,4 +1,4 @@
-"""A document with all its text safe to show: what a mechanism, its data and its errors are called is text of others.
+"""Make all text of a document safe to show: names, data and errors come from user code.
 
 :func:`clean` makes hidden characters visible once, before any report is written; quoting for the format (HTML, XML, Markdown)
 comes on top.

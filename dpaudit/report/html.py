@@ -1,4 +1,4 @@
-"""The document as one HTML file that needs nothing else: no network, no other files, light and dark, with pictures."""
+"""The document as one self-contained HTML file with pictures, for light and dark screens; it needs no network."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from dpaudit.result.svg import check_matplotlib
 from dpaudit.result.text import STOPPED, detectable_note, detectable_rows, shown
 
 MOST_WITH_PICTURES = 100  # audits; drawing takes a fraction of a second each, and the page has to stay readable
-SHOWN_OPEN = 3  # a page of so few audits has nothing folded away
+SHOWN_OPEN = 3  # a page with at most this many audits shows all of them unfolded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,6 @@ class Section:
     entry: Entry
     number: int
     open: bool
-    urgent: bool
     bound: str
     outcome: str
     caught: str
@@ -49,7 +48,7 @@ class Section:
 
 
 def check_available() -> None:
-    """Raise :class:`MissingDependency` where the libraries of the extra ``report`` are not installed."""
+    """Raise :class:`MissingDependency` if the libraries of the extra ``report`` are not installed."""
     try:
         import jinja2  # noqa: F401
     except ImportError as error:
@@ -58,7 +57,7 @@ def check_available() -> None:
 
 
 def render(document: Document, earlier: Sequence[Document] = ()) -> str:
-    """The page. All text in it is escaped; its one script is named by its hash, and nothing else may run or load.
+    """The page. All text in it is escaped; its only script is allowed by its hash, and nothing else may run or load.
 
     With documents of ``earlier`` runs, oldest first, it also shows how each audit went over the runs.
     """
@@ -121,7 +120,6 @@ def _sections(document: Document) -> list[Section]:
             entry=entry,
             number=number,
             open=needs_attention(entry) or len(document.entries) <= SHOWN_OPEN,
-            urgent=needs_attention(entry),
             bound=shown(entry.result),
             outcome=outcome(entry),
             caught=_caught(entry.result),

@@ -1,8 +1,8 @@
 """The document as JUnit XML: one test case for each audit.
 
 A violation, and a verdict other than the expected one, is a ``failure`` with the witness and its script as text. An audit that
-could not decide, or could not run, is an ``error``, not ``skipped``: a skipped test is green, and nothing was shown. A
-violation that was expected is a test case that went well, with its story in ``system-out``.
+could not decide, or could not run, is an ``error``, not ``skipped``: a skipped test counts as a success, and nothing
+was shown. An expected violation is a passed test case, with the full text of its result in ``system-out``.
 """
 
 from __future__ import annotations
@@ -45,12 +45,7 @@ def render(document: Document) -> str:
 
 def _case(entry: Entry) -> Element:
     result = entry.result
-    case = Element(
-        "testcase", {"classname": _classname(entry.path), "name": result.name, "time": f"{result.seconds:.3f}"}
-    )
-    if entry.path:
-        case.set("file", entry.path)
-        case.set("line", str(entry.line))
+    case = _new_case(entry, result.name, result.seconds)
     _properties(
         case,
         {
@@ -80,10 +75,7 @@ def _case(entry: Entry) -> Element:
 
 def _accuracy_case(entry: AccuracyEntry) -> Element:
     result = entry.result
-    case = Element("testcase", {"classname": _classname(entry.path), "name": result.name, "time": "0.000"})
-    if entry.path:
-        case.set("file", entry.path)
-        case.set("line", str(entry.line))
+    case = _new_case(entry, result.name)
     _properties(
         case,
         {
@@ -108,12 +100,18 @@ def _accuracy_case(entry: AccuracyEntry) -> Element:
 
 
 def _failure(failure: Failure) -> Element:
-    case = Element("testcase", {"classname": _classname(failure.path), "name": failure.name, "time": "0.000"})
-    if failure.path:
-        case.set("file", failure.path)
-        case.set("line", str(failure.line))
+    case = _new_case(failure, failure.name)
     message = failure.reason.partition("\n")[0]
     SubElement(case, "error", {"type": "COULD_NOT_RUN", "message": message}).text = failure.reason
+    return case
+
+
+def _new_case(source: Entry | AccuracyEntry | Failure, name: str, seconds: float = 0.0) -> Element:
+    """Return a test case with its name, duration and place."""
+    case = Element("testcase", {"classname": _classname(source.path), "name": name, "time": f"{seconds:.3f}"})
+    if source.path:
+        case.set("file", source.path)
+        case.set("line", str(source.line))
     return case
 
 
@@ -129,7 +127,7 @@ def _text(entry: Entry) -> str:
 
 
 def _classname(path: str) -> str:
-    """Dotted, as test runners write it, so that viewers can fold by folder."""
+    """Return the path with dots, as test runners write it, so that viewers can group by folder."""
     return path.removesuffix(".py").replace("\\", "/").strip("./").replace("/", ".") or "dpaudit"
 
 

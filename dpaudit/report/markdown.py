@@ -28,7 +28,7 @@ LARGEST_REASON = 500  # characters of the reason why an audit could not be run
 
 
 def render(document: Document, *, stories: bool = True) -> str:
-    """A table of all audits, then the story of each that somebody has to look at."""
+    """Return a table of all audits, then the full result of each that needs attention."""
     document = clean(document)
     lines = ["# dpaudit", "", totals(document), ""]
     if document.interrupted:
@@ -60,18 +60,19 @@ def render(document: Document, *, stories: bool = True) -> str:
 def github_summary(document: Document, environ: Mapping[str, str] = os.environ) -> Path | None:
     """Append the report to the job summary where ``GITHUB_STEP_SUMMARY`` names one; return its path, or None.
 
-    GitHub drops a summary that is too large as a whole, so a long report goes without the stories, and a longer one is cut.
+    GitHub drops a summary that is too large as a whole, so a long report leaves out the full results, and a longer one
+    is cut.
     """
     name = environ.get("GITHUB_STEP_SUMMARY", "")
     if not name:
         return None
     path = Path(name)
     try:
-        room = LARGEST_SUMMARY - (path.stat().st_size if path.exists() else 0)
+        space = LARGEST_SUMMARY - (path.stat().st_size if path.exists() else 0)
         text = render(document)
-        if len(text.encode()) > room:
+        if len(text.encode()) > space:
             text = render(document, stories=False)
-        if len(text.encode()) > room:
+        if len(text.encode()) > space:
             text = (
                 f"# dpaudit\n\n{totals(document)} {could_not_run(document)} The table is too long for a job summary.\n"
             )
@@ -169,7 +170,7 @@ def block(text: str, language: str = "") -> list[str]:
 
 
 def prose(text: str) -> str:
-    r"""Somebody else's sentence, with nothing in it read as markup.
+    r"""Return text from user code with all markup escaped.
 
     >>> print(prose("raised <b>: see [x](y)"))
     raised \<b\>: see \[x\](y)

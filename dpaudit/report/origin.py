@@ -22,10 +22,10 @@ UNKNOWN = Origin()
 def origin_of(root: Path) -> Origin:
     """Return the date of now, and the commit of the repository around ``root``, marked if files differ from it."""
     try:
-        # No tags, which may be called anything: the digits of the commit alone.
+        # Without tags, because a tag may have any name.
         command = ["git", "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
         done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=10, check=False)
         commit = done.stdout.strip() if done.returncode == 0 else ""
-    except (OSError, subprocess.SubprocessError, ValueError):  # there is no git, or no folder any more
+    except (OSError, subprocess.SubprocessError, ValueError):  # git is not installed, or the folder was removed
         commit = ""
     return Origin(date=datetime.now(UTC).isoformat(timespec="seconds"), commit=commit)

@@ -1,4 +1,4 @@
-"""The document as SARIF 2.1.0, for code scanning: what somebody has to act on, at the line where it is written.
+"""The document as SARIF 2.1.0, for code scanning: everything that needs action, at its line of the source.
 
 The primary location is the mechanism where its source is in the repository, otherwise the audit's definition. A fingerprint
 is made of the rule, the file and name of the audit, and the channel; not of lines, seeds, counts or bounds, so the same
@@ -120,7 +120,7 @@ def _rule(identifier: str) -> dict[str, Any]:
 
 
 def rule_of(entry: AnyEntry) -> str:
-    """Which rule an entry that needs attention falls under."""
+    """Return the rule of an entry that needs attention."""
     if entry.expect is not None:
         return "unmet-expectation"
     if entry.result.verdict is not Verdict.VIOLATION:
@@ -149,7 +149,7 @@ def _result(entry: AnyEntry, seen: Counter[str]) -> dict[str, Any]:
         "ruleIndex": _ORDER.index(rule),
         "level": RULES[rule][0],
         "message": {"text": text},
-        # The second is the one that GitHub reads; two alike are told apart by the number after the colon.
+        # The second is the one that GitHub reads; two equal ones differ in the number after the colon.
         "partialFingerprints": {
             "dpauditAudit/v1": f"{mark}:{seen[mark]}",
             "primaryLocationLineHash": f"{mark}:{seen[mark]}",

@@ -11,10 +11,11 @@ NOWHERE = ("", 1)
 
 
 def source_of(mechanism: Any, root: Path) -> tuple[str, int]:
-    """File (relative to ``root``, with forward slashes) and first line of what is audited; ``("", 1)`` where it is not ours.
+    """File (relative to ``root``, with forward slashes) and first line of what is audited; ``("", 1)`` if it is not in
+    the repository.
 
-    Wrappers, partial functions and methods lead to the function inside, an instance to its class. Code outside ``root`` or
-    in an installed package is nobody's to annotate in this repository.
+    Wrappers, partial functions and methods lead to the function inside, an instance to its class. Code outside ``root``
+    or in an installed package belongs to another repository, so no report points at it.
 
     >>> source_of(len, Path("."))
     ('', 1)

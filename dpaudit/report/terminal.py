@@ -1,4 +1,4 @@
-"""The document on a terminal: a line for each audit, the story of a violation, and what it adds up to."""
+"""The document on a terminal: a line for each audit, the full result of a violation, and the totals."""
 
 from __future__ import annotations
 
@@ -39,7 +39,10 @@ class Style:
 
 
 def show_line(console: Console, entry: Entry | AccuracyEntry, style: Style, *, after: str = "") -> None:
-    """Write the line of an audit, and below it the notes of one that found nothing; others have a story with their notes."""
+    """Write the line of an audit, and below it the notes of one that found nothing.
+
+    Other results print their notes with the full result.
+    """
     text = accuracy_line(entry) if isinstance(entry, AccuracyEntry) else line(entry)
     console.line(text + after, **style.of(entry.result.verdict))
     for note in green_notes(entry):
@@ -47,7 +50,7 @@ def show_line(console: Console, entry: Entry | AccuracyEntry, style: Style, *, a
 
 
 def show_story(console: Console, entry: Entry | AccuracyEntry, style: Style, *, after_line: bool = False) -> None:
-    """Write the whole result; after its line, which has the numbers, it begins with verdict and name alone."""
+    """Write the full result; if its line, which has the numbers, was printed before, begin with verdict and name alone."""
     text = accuracy_story(entry) if isinstance(entry, AccuracyEntry) else story(entry)
     if after_line:
         text = f"{entry.result.verdict}  {one_line(entry.result.name)}\n" + text.partition("\n")[2]
@@ -61,7 +64,7 @@ def show_failure(console: Console, failure: Failure) -> None:
 
 
 def green_notes(entry: Entry | AccuracyEntry) -> list[str]:
-    """Notes of an audit that found nothing, one line each: they say what was not looked at."""
+    """Return the notes of an audit that found nothing, one line each: they say what was not examined."""
     if isinstance(entry, AccuracyEntry) or entry.result.verdict is not Verdict.NO_VIOLATION_FOUND:
         return []
     return [f"    Note: {message}" for message in clean_entry(entry).result.messages]

@@ -1,4 +1,4 @@
-"""How audits went over several runs: one picture for each audit that more than one run has."""
+"""Pictures of an audit over several runs: one for each audit that occurs in more than one run."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def claim_in_words(claim: Claim) -> str:
             )
         case GaussianDP():
             return (
-                "Outputs on neighbouring data sets are no easier to tell apart than the normal laws N(0, 1) and "
+                "Outputs on neighbouring data sets are no easier to distinguish than the normal laws N(0, 1) and "
                 f"N({claim.mu:g}, 1)."
             )
         case ZeroConcentratedDP():
@@ -78,8 +78,8 @@ def _curve_in_words(claim: Claim) -> str:
             )
         case TradeOffDP():
             return (
-                "A test that tells neighbouring data sets apart, with error alpha on one, has at least the error f(alpha) on the "
-                f"other, for a trade-off function f with {len(claim.vertices)} corners."
+                "A test that distinguishes neighbouring data sets, with error alpha on one, has at least the error f(alpha) "
+                f"on the other, for a trade-off function f with {len(claim.vertices)} corners."
             )
         case BoundedRange():
             return (
@@ -124,5 +124,5 @@ def needs_attention(entry: AnyEntry) -> bool:
 
 
 def by_urgency(document: Document) -> list[Entry]:
-    """Entries with what failed first, then what was not decided, then the others; otherwise as they are."""
+    """Return the entries in order: first the failed ones, then the undecided ones, then the others."""
     return sorted(document.entries, key=lambda entry: (entry.met, not needs_attention(entry)))

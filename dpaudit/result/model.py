@@ -49,7 +49,7 @@ class StoppedBy(enum.Enum):
 
 @cache
 def versions() -> dict[str, str]:
-    """Versions of what produced a result."""
+    """Return the versions of the packages that produced a result."""
     found = {"python": platform.python_version()}
     for package in ("dpaudit", "numpy", "scipy", "hypothesis"):
         try:
@@ -80,20 +80,20 @@ class Frequency:
 @renamed_fields(epsilon="observed_log_ratio")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """The smallest pair and event found, with what was counted on fresh outputs."""
+    """The smallest pair and event found, with their counts on fresh outputs."""
 
     data: str  # Python source where there is one, otherwise the repr
     neighbour: str
-    literal: bool  # whether the two are source that makes them again
+    literal: bool  # True if both are source code that recreates them
     event: str
     event_code: str  # a Python expression in `output`, or empty where there is none
     on_data: Frequency
     on_neighbour: Frequency
     observed_log_ratio: float  # of the observed shares, at the claim's delta
-    confirmed: bool  # whether the pair was confirmed on fresh outputs
-    shrunk: bool  # whether it is smaller than the pair the audit found
+    confirmed: bool  # True if the pair was confirmed on fresh outputs
+    shrunk: bool  # True if it is smaller than the pair that the audit found
     seed: int
-    mechanism: str  # an expression that gives the mechanism again, or empty
+    mechanism: str  # an expression that recreates the mechanism, or empty
     script_text: str = ""
 
     def script(self) -> str:
@@ -113,12 +113,12 @@ class Result:
     delta: float  # the delta at which epsilon_lower is stated
     parameter_lower: float  # the bound in the claim's own parameter
     alpha: float
-    samples: int  # drawn up to the verdict: both sides, all pairs, learning included
+    samples: int  # outputs drawn up to the verdict: both sides, all pairs, learning included
     seconds: float
     pairs: int  # pairs of data sets that were sampled
     channel: Channel
     relation: Relation | None
-    detectable_epsilon: float  # what would have been caught on one of the pairs, by an event of probability 0.1
+    detectable_epsilon: float  # smallest epsilon that would have been detected, by an event of probability 0.1
     detectable: Mapping[float, float] = field(hash=False)  # the same for other probabilities
     stopped_by: StoppedBy
     reproducible: bool
@@ -130,8 +130,8 @@ class Result:
     samples_confirming: int = 0  # single releases that confirmed a violation found on outputs of larger calls
     samples_after: int = 0  # spent on finding and measuring a small example
     coverage: float = 1.0  # share of the outputs that fell where a bet could have been placed
-    samples_needed: int | None = None  # of an undecided audit: about how many would decide; None if no number would
-    searched: tuple[str, ...] = ()  # scores that were tried late, because the usual ones had won nothing
+    samples_needed: int | None = None  # about how many would decide; None: decided, or no number would
+    searched: tuple[str, ...] = ()  # scores that were tried late, because the usual events gave no evidence
     outputs: Mapping[str, Any] = field(default_factory=dict, hash=False)  # small summary for pictures
     accumulated: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)  # the runs whose evidence was kept
     versions: Mapping[str, str] = field(default_factory=versions, hash=False)

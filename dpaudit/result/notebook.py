@@ -1,4 +1,4 @@
-"""A result as a notebook shows it: the witness beside the picture of both histograms with the event."""
+"""The HTML of a result in a notebook: the witness beside the picture of both histograms with the event."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of a result: as SVG that lives inside an HTML page and takes its colours from it, or on axes of matplotlib.
+"""Pictures of a result: as SVG inside an HTML page, with the colours of the page, or on axes of matplotlib.
 
 Three of them: the evidence against the number of samples with the threshold; the outputs under both data sets with the
 event shaded; and the claimed privacy profile delta(epsilon) with the certified lower bounds over it.
@@ -61,7 +61,7 @@ FEWEST_BARS = 3
 PROFILE_POINTS = 121
 LONGEST_LABEL = 26
 SMALLEST_DELTA = 1e-12
-LARGEST_SHOWN = 1e18  # beyond it an axis loses its precision
+LARGEST_SHOWN = 1e18  # larger numbers make the labels of an axis imprecise
 LARGEST_EDGE = 1e150
 LARGEST_DRAWN = 500.0  # exp() of it is still a number
 
@@ -90,22 +90,22 @@ class Drawing:
 
 
 def pictures(result: Result, *, prefix: str = "") -> tuple[Picture, ...]:
-    """All pictures that the result has something for. ``prefix`` keeps ids apart where many SVGs share a page.
+    """Return all pictures that can be drawn from the result. ``prefix`` keeps ids apart where many SVGs share a page.
 
-    A result may come from a file, and what it says about outputs need not make a picture: then there is none.
+    A result may come from a file whose summary of outputs is damaged: then that picture is left out.
     """
     made = (picture(result, kind, prefix=f"{prefix}{kind}-") for kind in DRAWINGS)
     return tuple(found for found in made if found is not None)
 
 
 def picture(result: Result, kind: str, *, prefix: str = "") -> Picture | None:
-    """One picture, or None where the result has nothing for it."""
+    """Return one picture, or None if the result lacks the numbers for it."""
     try:
         drawing = DRAWINGS[kind](result)
         return None if drawing is None else drawing.picture(prefix)
     except MissingDependency:
         raise
-    except Exception:  # numpy and matplotlib may raise anything on numbers that no audit gives
+    except Exception:  # numpy and matplotlib may raise anything for numbers that no audit produces
         return None
 
 
@@ -116,7 +116,7 @@ def plot(result: Result, kind: str, axes: Axes | None) -> Axes:
     drawing = DRAWINGS[kind](result)
     if drawing is None:
         raise InvalidArgument(
-            f"kind={kind!r}: this result has nothing for that picture. An audit that drew no outputs has none of them to show."
+            f"kind={kind!r}: this result lacks the numbers for that picture. An audit that drew no outputs has none."
         )
     if axes is None:
         import matplotlib.pyplot as plt
@@ -340,7 +340,7 @@ def profile(result: Result) -> Drawing | None:
                 *defining, marker="s", markersize=3, linestyle="none", color=COLOURS["ink"], label="points of the claim"
             )  # fmt: skip
         if counted is not None and counted(0.0 * grid)[0] > floor:
-            fine = np.linspace(0.0, widest, 8 * PROFILE_POINTS)  # it falls off a cliff on a logarithmic axis
+            fine = np.linspace(0.0, widest, 8 * PROFILE_POINTS)  # on a logarithmic axis it would fall without bound
             axes.plot(
                 fine, np.maximum(counted(fine), floor / 10.0), color=COLOURS["alarm"], linestyle="--",
                 label="at least (witness)",
@@ -440,7 +440,7 @@ def _widest(result: Result) -> float:
 
 
 def _thinned(samples: Floats, values: Floats) -> tuple[Floats, Floats]:
-    """At most ``MOST_DRAWN`` of them; of each stretch its highest, so that nothing that crossed is lost, and the last."""
+    """At most ``MOST_DRAWN`` of them; the highest of each group, so that every crossing is kept, and the last."""
     if samples.size <= MOST_DRAWN:
         return samples, values
     stretches = np.array_split(np.arange(samples.size - 1), MOST_DRAWN - 1)

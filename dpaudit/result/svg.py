@@ -1,4 +1,4 @@
-"""A matplotlib figure as an SVG element that lives inside an HTML page and takes its colours and its font from it."""
+"""A matplotlib figure as an SVG element for an HTML page, with the colours and the font of the page."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _RC: dict[Any, Any] = {
 
 
 def check_matplotlib() -> None:
-    """Raise :class:`MissingDependency` where there is no matplotlib."""
+    """Raise :class:`MissingDependency` if matplotlib is not installed."""
     try:
         import matplotlib  # noqa: F401
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""A result as a person reads it: a violation is a bug report, and nothing found says what would have been."""
+"""A result as text: a violation reads like a bug report, and a result without one says what would have been detected."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ STOPPED = {
 
 
 def headline(result: Result, *, with_power: bool = False) -> str:
-    """One line: verdict, name, claim, bound, cost; ``with_power`` adds what would have been caught where nothing was found."""
+    """One line: verdict, name, claim, bound, cost.
+
+    ``with_power`` adds the epsilon that would have been detected, if nothing was found.
+    """
     caught = ""
     if with_power and result.verdict is Verdict.NO_VIOLATION_FOUND and math.isfinite(result.detectable_epsilon):
         caught = f", would have caught {result.detectable_epsilon:.3g}"
@@ -45,10 +48,10 @@ def headline(result: Result, *, with_power: bool = False) -> str:
 
 
 def shown(result: Result) -> str:
-    """The bound in words."""
+    """Return the bound in words."""
     at = f" at delta {result.delta:g}" if result.delta else ""
     claimed = claimed_epsilon(result.claim)
-    # A claim that is refuted itself leaves only larger epsilons.
+    # If the claim itself is refuted, the true epsilon is strictly larger.
     beyond = result.verdict is Verdict.VIOLATION and result.epsilon_lower == claimed
     text = f"epsilon {'>' if beyond else '>='} {result.epsilon_lower:.4g}{at}"
     if isinstance(result.claim, MetricDP):
@@ -84,7 +87,7 @@ def claim_text(claim: Claim) -> str:
 
 
 def render(result: Result) -> str:
-    """The whole story."""
+    """Return the full text of a result."""
     lines = [headline(result)]
     if result.verdict is Verdict.VIOLATION:
         lines += _violation(result)
@@ -160,7 +163,10 @@ def _nothing_found(result: Result) -> list[str]:
 
 
 def detectable_rows(result: Result) -> list[tuple[str, str]]:
-    """Probability of an event, and from which epsilon on it would have been caught, most probable first."""
+    """Return pairs: the probability of an event, and the epsilon from which on it would have been detected.
+
+    Most probable first.
+    """
     return [
         (f"{mass:g}", f"{epsilon:.3g}" if math.isfinite(epsilon) else "not with these samples")
         for mass, epsilon in sorted(result.detectable.items(), reverse=True)

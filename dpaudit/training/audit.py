@@ -1,18 +1,18 @@
 r"""Audit a training with canaries in one call: one step in the white box, many runs, one run.
 
-A canary is an example that the auditor puts into the training data, or leaves out; which of the two is what a private
-training hides. Let the claim hold for the relation that this is:
+A canary is an example that the auditor puts into the training data, or leaves out; a private training hides which of
+the two happened. Let the claim hold for the relation that this is:
 
 - add-remove: the data are the examples with the canary, or without it. Right for Poisson batches
 - substitution or zero-out: the data have the canary, or the example ``null`` in its place, so that their number is public.
   Right for shuffled batches, whose number and sizes depend on the number of examples
 
-Three ways of looking, each with its own test:
+There are three ways to audit, each with its own test:
 
-**One step.** ``step`` releases what one step releases (a noisy gradient); it costs little, so it is drawn many times on the two
-data sets and audited by :func:`dpaudit.audit` against ``step_claim``, a claim for one step. Where ``direction`` is given, what is
-audited is the release's scalar product with it: post-processing, because the vector is fixed before anything is drawn. It
-refutes the claim of the step, from which that of the training is composed.
+**One step.** ``step`` returns the release of one step (a noisy gradient); it costs little, so it is drawn many times on
+the two data sets and audited by :func:`dpaudit.audit` against ``step_claim``, a claim for one step. Where ``direction``
+is given, what is audited is the release's scalar product with it: post-processing, because the vector is fixed before
+anything is drawn. It refutes the claim of the step, from which that of the training is composed.
 
 **Many runs.** ``runs`` trainings with the first canary and as many without it give one score each. Scores of different
 runs are independent draws of two laws that the claim bounds, by post-processing: the setting of
@@ -55,7 +55,7 @@ Score: TypeAlias = Callable[[Any, Any], float]
 
 STEP, RUNS, ONE_RUN = "step", "runs", "one run"
 BATCHES_OF_RUNS = 50
-"""A mechanism that trains several times in one call is called about so many times, so that progress can be shown."""
+"""Approximate number of calls of a mechanism that trains several times in one call, so that progress can be shown."""
 REPLACING = (Relation.SUBSTITUTE, Relation.ZERO_OUT)
 
 
@@ -130,8 +130,7 @@ def audit_training(
         ``f(data, rng)``. It returns what is released: parameters, all noisy gradients, predictions. Every run must have
         randomness of its own.
     claim
-        What is claimed of the whole training. Its relation, add-remove where it names none, says what it means to leave a
-        canary out.
+        What is claimed of the whole training. Its relation (add-remove by default) defines how a canary is left out.
     examples
         The data without canaries: an array of rows, or a list of anything.
     canaries
@@ -141,7 +140,7 @@ def audit_training(
         ``score(release, canary)`` is large where the release looks as if the canary had been in: minus a loss, or a scalar
         product with the canary's gradient. It may use the release and public things only.
     null
-        What stands in the place of a canary that is left out, if the claim is about substitution or zero-out.
+        The example in place of a canary that is left out, if the claim is about substitution or zero-out.
     runs
         Trainings with the canary, and as many without it; None: no such runs.
     one_run
@@ -152,7 +151,7 @@ def audit_training(
         A mechanism that releases what one step releases, and what is claimed of it; None: no such audit.
     direction
         A vector: the release of the step is multiplied with it first. The canary's gradient is the best one. None: the
-        release as it is, of which the auditor learns where to look.
+        release as it is; the audit then learns the direction itself.
     step_samples
         Releases of the step, both sides.
     alpha
@@ -238,7 +237,7 @@ class _Work:
     seed: np.random.SeedSequence
 
     def data(self, members: Sequence[bool] | NDArray[np.bool_]) -> Any:
-        """The examples, and those of the first canaries that are members, or what stands in their place."""
+        """Return the examples with the canaries that are members, and the null example for each of the others."""
         chosen = [
             canary if inside else self.null
             for canary, inside in zip(self.canaries, members, strict=False)

@@ -1,7 +1,8 @@
-"""Canaries: examples made so that a model that saw them shows it.
+"""Canaries: examples that leave a visible trace in a model that was trained on them.
 
-An example is a row of numbers, its features and then its target. What a canary is made of decides how much an audit finds,
-never whether it is valid: canaries are chosen before training, without looking at the coins that decide who is in.
+An example is a row of numbers, its features and then its target. The choice of the canaries decides how much an audit
+finds, not whether it is valid: they are chosen before training, independently of the coins that decide which of them
+are in the data.
 
 - :func:`blank`: no features at all (Nasr et al. 2023). Few examples are like it, so its gradient stands out
 - :func:`mislabelled`: a real example with another target (Jagielski, Ullman and Oprea 2020)
@@ -23,7 +24,7 @@ from dpaudit.errors import InvalidArgument
 Floats: TypeAlias = NDArray[np.float64]
 
 MOST_LABELS = 20
-"""Targets with at most so many different values are labels; with more of them they are numbers."""
+"""Largest number of different targets that are taken for labels; more of them are taken for numbers."""
 FEATURE_SCALES = (1.0, 10.0, 100.0)
 """Candidates for gradient canaries have features of these lengths, in multiples of the longest example."""
 

@@ -1,9 +1,9 @@
 """Check an accuracy claim of a mechanism on the worst data set that a search finds.
 
-**Validity.** The search looks at many data sets with small pilot samples and bets on nothing. Every test, of a data set that
-looked bad or of a smaller one tried while shrinking, draws new releases, and the j-th has the error probability
-alpha 6/(pi j)^2. If the claim holds for all data, each is refuted with at most that probability
-(:mod:`dpaudit.utility.mean_test`), whatever chose its data set, and all of them together with at most alpha. QED
+**Validity.** The search scores many data sets by small pilot samples, which are not used as evidence. Every test, of a
+data set with a bad score or of a smaller one while shrinking, draws new releases, and the j-th has the error
+probability alpha 6/(pi j)^2. If the claim holds for all data, each is refuted with at most that probability
+(:mod:`dpaudit.utility.mean_test`), however its data set was chosen, and any of them with at most alpha. QED
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 TESTED = 3
-"""Number of data sets that are tested in full: those that looked worst."""
+"""Number of data sets that are tested in full: those with the worst scores."""
 SEARCH_SHARE = 0.3
 """Share of the samples that the search for bad data sets may use."""
 SHRINKS = 200
@@ -95,7 +95,7 @@ def check_accuracy(
     seed
         Root of all random numbers.
     examples
-        Number of data sets that the search looks at.
+        Number of data sets that the search scores.
 
     Returns
     -------
@@ -175,7 +175,7 @@ def largest_difference(output: Any, truth: Any) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A mechanism, what its answers are compared with, and the claim."""
+    """A mechanism, the true answer, and the claim."""
 
     mechanism: Any
     truth: Any
@@ -214,7 +214,7 @@ class Subject:
 
 @dataclass(slots=True)
 class _Check:
-    """One check: its budget, its tests, and the data sets that looked worst."""
+    """One check: its budget, its tests, and the data sets with the worst scores."""
 
     subject: Subject
     samples: int
@@ -230,7 +230,7 @@ class _Check:
         return self.used >= self.samples or (self.deadline is not None and time.monotonic() > self.deadline)
 
     def draw(self, data: Any, size: int) -> Real:
-        # A stream of its own for every draw: what one test sees is independent of all others.
+        # Every draw has a stream of its own, so the tests are independent of each other.
         rng = np.random.default_rng([self.seed, self.used, size])
         self.used += size
         return self.subject.scores(data, size, rng)
@@ -256,7 +256,7 @@ class _Check:
         return self.looked[key][0]
 
     def candidates(self, data: Any, examples: int) -> list[Any]:
-        """Return the data sets that look worst."""
+        """Return the data sets with the worst scores."""
         if isinstance(data, DrawnData):
             self.looked["law"] = (0.0, data)
             return [data]

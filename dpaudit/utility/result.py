@@ -28,7 +28,7 @@ class AccuracyResult:
     data
         The data set, as text: the smallest one found that refutes the claim, otherwise the worst that was tested.
     data_sets, tested
-        Number of data sets that were looked at, and of those that were tested in full.
+        Number of data sets that were scored, and of those that were tested in full.
     """
 
     name: str
@@ -101,7 +101,7 @@ class AccuracyResult:
 
 
 def headline(result: AccuracyResult) -> str:
-    """One line: verdict, name, claim, what was shown."""
+    """Return one line: verdict, name, claim, and the bound that was shown."""
     claim = result.claim
     if result.verdict is Verdict.VIOLATION:
         shown = f"shown {claim.in_words(result.lower)} or more"
@@ -111,7 +111,7 @@ def headline(result: AccuracyResult) -> str:
 
 
 def render(result: AccuracyResult) -> str:
-    """The whole story."""
+    """Return the full text."""
     claim = result.claim
     lines = [headline(result), ""]
     if result.verdict is Verdict.VIOLATION:

@@ -64,7 +64,7 @@ class Tradeoff:
     data : data set or DrawnData
         The data on which the error is measured.
     neighbours : Neighbours or list of pairs
-        The pairs on which epsilon is looked for.
+        The pairs on which epsilon is measured.
     parameter : str
         Name of the parameter, for the axis.
     error : callable, optional
@@ -127,7 +127,7 @@ class Tradeoff:
         return tuple(points)
 
     def _errors(self, mechanism: Any, size: int, rng: np.random.Generator) -> Any:
-        # MeanError scores are the errors themselves; the claimed value plays no part here.
+        # MeanError scores are the errors themselves; the claimed value is not used here.
         subject = Subject(as_mechanism(mechanism), self.truth, MeanError(1.0), self.error or largest_difference)
         return subject.scores(self.data, size, rng)
 

@@ -1,1 +1,1 @@
-"""Mechanisms that break what they claim, each with its bug in a sentence and its true epsilon: an examination paper."""
+"""Mechanisms that break their claim, each with its bug in a sentence and its true epsilon. An audit must find them."""

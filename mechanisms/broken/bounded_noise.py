@@ -22,7 +22,7 @@ from ..bounded_noise.density import noise_law
 class RadiusForLess:
     """The radius for one query of sensitivity 1, whatever the number of queries and their sensitivity are.
 
-    As if noise that is bounded need not grow.
+    Its error: bounded noise must grow with both.
 
     >>> RadiusForLess(1.0, 1e-6, queries=100).delta_exact > 1e-3
     True

@@ -23,7 +23,7 @@ from ..dp_sgd import DPSGD, Masks, Parts, clipped_sum, epsilon_bracket, fresh_no
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrongDPSGD:
-    """A training that is not what it claims to be.
+    """A training with a bug.
 
     ``right`` makes the claim, ``wrong`` is what runs, ``truth`` the epsilon that it keeps at the claimed delta.
     """
@@ -34,16 +34,16 @@ class WrongDPSGD:
 
     @property
     def claim(self) -> Claim:
-        """The claim of the training that was meant."""
+        """The claim of the correct training."""
         return self.right.claim
 
     @property
     def relation(self) -> Relation:
-        """Of the training that was meant."""
+        """The relation of the correct training."""
         return self.right.relation
 
     def sample(self, data: ArrayLike, size: int, rng: np.random.Generator) -> Floats:
-        """Return ``size`` trainings that went wrong."""
+        """Return ``size`` trainings with the bug."""
         return self.wrong.sample(data, size, rng)
 
 
@@ -104,8 +104,9 @@ def smaller_rate_accounted(right: DPSGD, factor: float = 0.25) -> WrongDPSGD:
 def fixed_batches(right: DPSGD) -> WrongDPSGD:
     """Batches are the rows in their order, 1/q of them per epoch, while the claim is for Poisson sampling.
 
-    Example i is in batch i modulo 1/q of every epoch, with certainty: the last row, whose coming and going moves nobody else, has
-    ``mu = sqrt(epochs) / z``. A row in the middle moves those after it to other batches, so this is a lower bound.
+    Example i is in batch i modulo 1/q of every epoch, with certainty: the last row, whose addition or removal moves no
+    other row, has ``mu = sqrt(epochs) / z``. A row in the middle moves those after it to other batches, so this is a
+    lower bound.
     """
     period = max(1, round(1.0 / _rate(right)))
 

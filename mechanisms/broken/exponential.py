@@ -1,4 +1,4 @@
-"""Exponential mechanisms gone wrong: in what they reward, and in what they charge."""
+"""Broken exponential mechanisms: a wrong utility, or a wrong sensitivity."""
 
 from __future__ import annotations
 

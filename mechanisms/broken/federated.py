@@ -76,7 +76,7 @@ class WeightedAverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NoiseForConfiguredClients:
-    """Noise for the number of clients that were asked, while fewer replied: Flower only warns.
+    """Noise for the number of clients that were asked, although fewer replied: Flower only warns.
 
     The average of ``m`` replies moves by ``C / m``, the noise is ``z C / configured``.
 
@@ -131,7 +131,7 @@ class NoiseOfUpdatedNorm:
 
     @property
     def relation(self) -> Relation:
-        """That of the mechanism it spoils."""
+        """The relation of the correct mechanism."""
         return self.right.relation
 
     @property
@@ -334,7 +334,7 @@ class ZeroNormRaises:
 
     @property
     def relation(self) -> Relation:
-        """That of the mechanism it spoils."""
+        """The relation of the correct mechanism."""
         return self.right.relation
 
     @property

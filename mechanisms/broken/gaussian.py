@@ -85,7 +85,7 @@ class NotesGaussian:
 
     @property
     def scale(self) -> float:
-        """The standard deviation that comes out."""
+        """The standard deviation that the formula gives."""
         return self.rho / math.sqrt(2.0)
 
     @property

@@ -21,7 +21,7 @@ from ..importance_weighting import ImportanceWeighting, SphericalLaplace, featur
 class PerCoordinateNoise:
     """Laplace noise of scale ``S / epsilon`` on every coordinate, where ``S`` bounds the l2 distance.
 
-    Independent coordinates pay for the l1 distance, up to ``sqrt(d)`` times as much.
+    Noise that is independent by coordinate needs the l1 distance, which is up to ``sqrt(d)`` times larger.
     """
 
     mechanism: ImportanceWeighting

@@ -1,4 +1,4 @@
-"""Inverse sensitivity mechanisms gone wrong, and one that only looks so."""
+"""Broken inverse sensitivity mechanisms, and one that looks broken but is private."""
 
 from __future__ import annotations
 

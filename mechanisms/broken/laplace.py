@@ -1,4 +1,4 @@
-"""Laplace noise gone wrong: too little of it, made from the data, or sometimes none."""
+"""Broken Laplace noise: too little of it, made from the data, or sometimes none."""
 
 from __future__ import annotations
 

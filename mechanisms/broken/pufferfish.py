@@ -1,4 +1,4 @@
-"""Pufferfish mechanisms calibrated on the wrong distance, and one whose audit forgets to draw the data anew."""
+"""Pufferfish mechanisms calibrated on the wrong distance, and one whose audit does not draw the data anew."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Randomised response gone wrong: ranges taken from the data, and the same question asked again."""
+"""Broken randomised response: ranges taken from the data, and the same question asked again."""
 
 from __future__ import annotations
 

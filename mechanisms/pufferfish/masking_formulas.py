@@ -68,7 +68,7 @@ def masking_kl(*, variance: float, noise_variance: float) -> float:
 
 
 def masking_information(*, variance: float, noise_variance: float) -> float:
-    """Mutual information of X and X + N for Gaussian X and noise: ``log(1 + s/t) / 2``. An average, as well.
+    """Mutual information of X and X + N for Gaussian X and noise: ``log(1 + s/t) / 2``. This is an average too.
 
     >>> round(masking_information(variance=1.0, noise_variance=4.0), 10)
     0.1115717757

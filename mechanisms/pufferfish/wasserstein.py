@@ -1,4 +1,4 @@
-r"""Laws of a number under a secret, and how far apart they are: the ground of the Pufferfish mechanisms.
+r"""Laws of a number under a secret, and the distances between them, on which the Pufferfish mechanisms are calibrated.
 
 A conditional law is a Gaussian mixture or a :class:`dpaudit.exact.Discrete` law on numbers. In one dimension the
 distance ``W_inf = inf over couplings of sup |x - y|`` is ``sup_u |F^{-1}(u) - G^{-1}(u)|``: the quantile coupling is

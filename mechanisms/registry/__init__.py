@@ -117,7 +117,8 @@ def entry(
     claim: Claim | None = None,
     published: float | None = None,
 ) -> Entry:
-    """Return an entry whose claim is the mechanism's own, and whose bug must be found, unless said otherwise.
+    """Return an entry whose claim is the mechanism's own, and whose bug must be found, unless ``expect`` says
+    otherwise.
 
     Parameters
     ----------

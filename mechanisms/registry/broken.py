@@ -1,4 +1,4 @@
-"""Registry entries of the broken mechanisms: what an auditor is examined on, beside the catalogue."""
+"""Registry entries of the broken mechanisms: bugs that an audit must find, beside those of the catalogue."""
 
 from __future__ import annotations
 

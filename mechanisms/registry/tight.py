@@ -1,4 +1,4 @@
-"""Mechanisms that keep their claim with equality: the least more of leakage would be a violation.
+"""Mechanisms that keep their claim with equality, so that any larger leak would be a violation.
 
 On them an auditor has nothing to find and everything to be tempted by, so they measure its false alarms: among many
 independent audits at most a share alpha may report a violation, and at most a share alpha may state a lower bound above

@@ -1,4 +1,5 @@
-"""Checks of accountants: known flaws are found and shrunk, right ones are left alone, and the command line says so."""
+"""Checks of accountants: known flaws are found and shrunk, right accountants pass, and the command line reports
+both."""
 
 from __future__ import annotations
 

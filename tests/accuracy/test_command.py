@@ -167,7 +167,7 @@ def test_progress_is_silent_without_a_terminal(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_show_goes_on_where_one_form_is_undefined():
+def test_show_skips_a_form_that_is_undefined_at_the_point():
     code, text = call("show", "histogram-uniform", "--steps", "1", "--beta", "0.7")
     assert code == 0
     assert "corrected-72" in text

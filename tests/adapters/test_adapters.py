@@ -122,7 +122,7 @@ def test_measures_become_claims(measure, privacy, options, expected):
     ],
     ids=["distance", "relation", "delta", "order", "measure", "zero", "size"],
 )
-def test_what_a_measurement_does_not_say_is_asked_for(measurement, relation, message):
+def test_missing_information_of_a_measurement_is_requested(measurement, relation, message):
     with pytest.raises(InvalidArgument, match=message):
         opendp.claim(measurement, relation)
 
@@ -400,7 +400,7 @@ def test_an_attribute_that_is_no_number_is_released_as_it_is(attribute):
         (object, None, "has no method fit"),
     ],
 )
-def test_what_is_not_there_is_an_error_and_no_output(make, attributes, message):
+def test_a_missing_attribute_is_an_error_not_an_output(make, attributes, message):
     with pytest.raises(MechanismError, match=message):
         dpaudit.audit(estimators.mechanism(make, attributes=attributes), PureDP(1.0), [(["a"], ["b"])], samples=100)
 

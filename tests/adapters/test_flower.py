@@ -113,7 +113,7 @@ def test_claims(multiplier, relation):
     ],
     ids=["claim", "no-noise", "relation", "instance", "examples"],
 )
-def test_what_is_wrong_is_said(call, message):
+def test_wrong_arguments_have_messages(call, message):
     with pytest.raises(InvalidArgument, match=message):
         call()
 

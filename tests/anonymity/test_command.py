@@ -231,7 +231,7 @@ def test_withheld_records_are_found_by_their_id(files):
 
 
 def test_others_known(tmp_path):
-    """Each column is 2-diverse in the class, but whoever knows one knows the other."""
+    """Each column is 2-diverse in the class, but an observer who knows one value knows the other."""
     path = tmp_path / "both.csv"
     path.write_text("q,a,b\n1,x,p\n1,y,r\n")
     assert call(path, "-q", "q", "-s", "a,b", "--require", "l=2")[0] == 0

@@ -118,7 +118,7 @@ def test_a_check_costs_one_alpha() -> None:
         assert kinds(now, stored) == (["changed"] if low > high else [])
 
 
-def test_what_was_violated_before_is_no_regression() -> None:
+def test_a_violation_in_the_baseline_is_no_regression() -> None:
     broken = replace(STORED, verdict=Verdict.VIOLATION, expect=Verdict.VIOLATION, epsilon_lower=1.5)
     assert kinds(broken, broken) == []
 
@@ -195,7 +195,7 @@ def test_log_ratio_intervals_against_binomial_tails(count: int, trials: int, alp
 # Files
 
 
-def test_a_file_comes_back(tmp_path: Path) -> None:
+def test_a_file_is_read_as_it_was_written(tmp_path: Path) -> None:
     full = of(
         STORED,
         replace(STORED, name="other", leading=None, detectable_epsilon=math.inf, claim=ApproxDP(1.0, 1e-5)),
@@ -295,7 +295,7 @@ PLAIN = st.recursive(
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(PLAIN)
-def test_plain_data_come_back(value: Any) -> None:
+def test_plain_data_are_read_as_they_were_written(value: Any) -> None:
     try:
         again = rebuild(source(value))
     except InvalidArgument:
@@ -318,7 +318,7 @@ def test_plain_data_come_back(value: Any) -> None:
     ],
     ids=["floats", "table", "empty", "words", "scalars", "frame", "empty frame"],
 )
-def test_arrays_and_frames_come_back(value: Any) -> None:
+def test_arrays_and_frames_are_read_as_they_were_written(value: Any) -> None:
     assert fingerprint(rebuild(source(value))) == fingerprint(value)
 
 
@@ -477,7 +477,7 @@ def test_time_ends_a_measurement() -> None:
         measure(dpaudit.per_release(tiring), LEADING, seed=0, trials=10**6, seconds=0.01)
 
 
-def test_what_cannot_be_measured_says_why() -> None:
+def test_an_event_that_cannot_be_measured_has_a_reason() -> None:
     with pytest.raises(InvalidArgument, match="the event has no plain form"):
         measure(noisy(1.0), replace(LEADING, event=None), seed=0, trials=10)
     with pytest.raises(InvalidArgument, match="has no plain form, so the data set cannot be made again"):

@@ -247,7 +247,7 @@ def test_outcomes_and_score() -> None:
     assert "fault" in total
     assert "fault" not in score(rows[:18])
     assert "flagged" in row("VIOLATION", False, math.inf)["fault"]
-    for harmful in (True, False):  # a refusal that nobody expected catches nothing
+    for harmful in (True, False):  # an unexpected refusal does not count as caught
         refused = row("REFUSED", harmful, 62.0)
         assert refused["outcome"] == "REFUSED"
         assert refused["fault"] == "m, x: refused, though it replays nothing: shares state"

@@ -24,12 +24,12 @@ def test_the_fewest_outputs_are_the_median_of_those_that_sufficed(monkeypatch: p
     assert found == {"outputs": 999, "why": ""}
 
 
-def test_a_tool_that_refutes_nothing_says_how_far_it_went(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tool_that_refutes_nothing_reports_the_largest_number_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     assert climbed(monkeypatch, lambda *_: None) == {"outputs": None, "why": "not with 10,000"}
     assert climbed(monkeypatch, lambda *_: None, most=2000) == {"outputs": None, "why": "not with 1,000"}
 
 
-def test_what_a_tool_cannot_read_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_outputs_that_a_tool_cannot_read_are_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     def driver(sample: Any, budget: int, seed: int) -> int | None:
         raise ladder.CannotRead("one number only")
 

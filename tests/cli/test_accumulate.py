@@ -21,7 +21,7 @@ first, second = audit("first"), audit("second")
 """
 
 
-def test_evidence_goes_on_and_is_shown(project: Any) -> None:
+def test_evidence_is_continued_and_shown(project: Any) -> None:
     project.write("audits/counts.py", AUDITS)
     words = ("run", "--samples", "400", "--fail-on", "never", "--accumulate", "evidence.jsonl")
     code, _ = project.run(*words)

@@ -9,7 +9,8 @@ import pytest
 
 from dpaudit import ApproxDP, BoundedRange, GaussianDP, ProfileDP, PureDP, RenyiDP, ZeroConcentratedDP
 from dpaudit.cli.claim_options import claim_of
-from dpaudit.cli.main import build_parser, main
+from dpaudit.cli.grammar import build_parser
+from dpaudit.cli.main import main
 from dpaudit.errors import InvalidArgument
 
 REST = ("--rows", "integers(0, 1)", "--relation", "add-remove")

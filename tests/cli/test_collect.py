@@ -154,7 +154,7 @@ def test_packages(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_refused(tmp_path: Path, target: str, message: str) -> None:
+def test_invalid_targets_are_refused(tmp_path: Path, target: str, message: str) -> None:
     write(tmp_path, "checks_k/m.py", "good")
     write(tmp_path, "checks_k/broken.py", text="1 / 0\n")
     (tmp_path / "checks_k" / "data.txt").write_text("")

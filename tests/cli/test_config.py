@@ -61,7 +61,7 @@ def test_the_nearest_file_upwards_is_read_and_is_the_root(tmp_path: Path) -> Non
         ("workers = 'two'", "workers='two' must be a whole number"),
     ],
 )
-def test_what_is_refused(tmp_path: Path, text: str, message: str) -> None:
+def test_invalid_settings_are_refused(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
         load(written(tmp_path, f"[tool.dpaudit]\n{text}\n"), environ={})
 

@@ -1,6 +1,6 @@
-"""Whatever is on the command line, in the configuration or in a file, it ends in an exit code, never in a traceback.
+"""Any command line, configuration or file ends in an exit code, never in a traceback.
 
-``FUZZ_EXAMPLES=10000 pytest tests/cli/test_fuzz.py`` is the deep profile: so many cases of each, other ones every time.
+``FUZZ_EXAMPLES=10000 pytest tests/cli/test_fuzz.py`` runs this many cases of each, different ones every time.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from dpaudit.cli import main as cli
 from dpaudit.cli.config import SETTINGS
+from dpaudit.cli.grammar import build_parser
 from dpaudit.cli.rows import NAMES, parse_rows
 from dpaudit.errors import InvalidArgument
 
@@ -40,7 +41,7 @@ QUICK = settings(
 
 
 def options() -> list[str]:
-    parser, commands = cli.build_parser()
+    parser, commands = build_parser()
     return sorted({name for one in [parser, *commands.values()] for name in one._option_string_actions})
 
 

@@ -1,4 +1,4 @@
-"""Exit codes that never lie, reports that are never lost, and text that is never obeyed, whatever the audited code does."""
+"""Exit codes, reports and printed text stay right, whatever the audited code does."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def run_apart(project: Any, line: str, **more: Any) -> subprocess.CompletedProce
 
 
 @pytest.mark.parametrize("mode", [(), ("-j", "2"), ("--workers", "2")], ids=["serial", "jobs", "workers"])
-def test_what_a_mechanism_raises_is_an_error_of_its_audit(
+def test_an_exception_of_a_mechanism_is_an_error_of_its_audit(
     project: Any, mode: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     raising(project, RAISING)
@@ -77,7 +77,7 @@ def test_what_a_mechanism_raises_is_an_error_of_its_audit(
     assert not document["interrupted"]
     reasons = {failure["name"]: failure["reason"].splitlines()[0] for failure in document["failures"]}
     assert reasons["cancelled"] == "CancelledError: stop"
-    assert reasons["pressed"] == "KeyboardInterrupt: nobody interrupted the run"
+    assert reasons["pressed"] == "KeyboardInterrupt: no interrupt was sent to the run"
     assert "sys.exit(0)" in reasons["left"]
     suite = ElementTree.parse("j.xml").getroot().find("testsuite")
     assert suite is not None
@@ -138,7 +138,7 @@ ELSEWHERE = "from dpaudit.cli import main, supervisor; supervisor.possible = lam
 
 
 @pytest.mark.parametrize(("code", "mechanism"), [(2, "os._exit(0)"), (1, "atexit.register(os._exit, 0)")])
-def test_where_no_process_supervises_an_early_exit_is_not_green_either(project: Any, code: int, mechanism: str) -> None:
+def test_an_early_exit_is_no_success_without_a_supervisor_either(project: Any, code: int, mechanism: str) -> None:
     project.audits(
         f"import atexit, os\ndef ends(data, size, rng):\n    {mechanism}\n    return half(data, size, rng)\n",
         project.audit("bad", "ends"),
@@ -236,7 +236,7 @@ CHECK = ("check", "good.py:f", "--epsilon", "1", "--relation", "substitute", "--
     ],
     ids=str,
 )
-def test_what_ended_in_a_traceback_or_took_minutes(
+def test_arguments_that_once_gave_a_traceback_or_took_minutes(
     project: Any, words: tuple[str, ...], capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.audits(project.audit("good", samples=200))
@@ -256,7 +256,7 @@ def test_what_ended_in_a_traceback_or_took_minutes(
     assert code == 2
     assert out == ""
     assert "Traceback" not in err
-    assert "not foreseen" not in err
+    assert "not expected" not in err
 
 
 def test_an_object_whose_class_raises_is_no_audit(project: Any) -> None:
@@ -273,7 +273,7 @@ def test_an_unexpected_error_is_2(
     project.audits(project.audit("good"))
     monkeypatch.setattr("dpaudit.cli.plan.collected", lambda *_, **__: 1 / 0)
     assert project.run("run")[0] == 2
-    assert "dpaudit: ZeroDivisionError: division by zero. This was not foreseen" in capsys.readouterr().err
+    assert "dpaudit: ZeroDivisionError: division by zero. This error was not expected" in capsys.readouterr().err
 
 
 def test_a_call_that_holds_the_interpreter_costs_one_audit(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -286,7 +286,7 @@ def test_a_call_that_holds_the_interpreter_costs_one_audit(project: Any, monkeyp
         assert re.search("^[A-Z_]+ +good: ", out, re.MULTILINE)
 
 
-def test_seconds_that_cannot_be_kept_are_said_at_the_start(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unenforceable_time_limit_is_reported_at_the_start(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
     project.audits(project.audit("good"))
     project.run("run", "--seconds", "5")
     assert capsys.readouterr().err.startswith("Note: calls run in this process, where --seconds cannot end one")
@@ -331,7 +331,7 @@ HOSTILE = "x\n::error::forged\x1b[2J\r##[add-mask]y\u202e"
 RAW = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xe2\x80\xae|^\s*::|##\[", re.MULTILINE)
 
 
-def test_no_command_lets_text_of_others_through(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_command_escapes_text_of_user_code(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
     name = repr(HOSTILE)
     project.audits(
         f"def loud(data):\n    raise ValueError({name})\n",
@@ -376,7 +376,7 @@ def test_no_command_lets_text_of_others_through(project: Any, capsys: pytest.Cap
 
 
 @pytest.mark.parametrize("mode", [(), ("-j", "2")], ids=["serial", "jobs"])
-def test_what_an_accuracy_check_raises_is_its_error(project: Any, mode: tuple[str, ...]) -> None:
+def test_an_exception_of_an_accuracy_check_is_its_error(project: Any, mode: tuple[str, ...]) -> None:
     checks = (
         f"def {name}_(data):\n    {body}\n"
         f'{name} = dpaudit.AccuracyAudit(name="{name}", mechanism={name}_, truth=len, claim=dpaudit.MeanError(1.5), data=[[1]])\n'
@@ -393,7 +393,7 @@ def test_what_an_accuracy_check_raises_is_its_error(project: Any, mode: tuple[st
     assert not document["interrupted"]
 
 
-def test_no_further_command_lets_text_of_others_through(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_calculator_escapes_text_of_user_code(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
     name = repr(HOSTILE)
     project.audits(
         f"def shows(data, rng):\n    print({name})\n    return data[0]\n",

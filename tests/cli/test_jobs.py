@@ -213,7 +213,7 @@ def test_a_cluster_without_workers_ends_the_run(project: Any, monkeypatch: pytes
     assert f"ERROR  two: {jobs.NO_WORKERS}" in out  # not another minute
 
 
-def test_the_board_forgets_what_ended(capfd: pytest.CaptureFixture[str]) -> None:
+def test_the_board_removes_ended_audits(capfd: pytest.CaptureFixture[str]) -> None:
     with Board(wanted=True) as board:
         relay_to(board.pipe)
         try:
@@ -262,8 +262,8 @@ def test_words_take_the_place_of_the_bar(sent: bool, capfd: pytest.CaptureFixtur
         finally:
             relay_to(None)
     shown = capfd.readouterr().err
-    told = re.findall(r"above: violation found, (.*?), \d s", shown)
-    assert list(dict.fromkeys(told)) == [
+    stages = re.findall(r"above: violation found, (.*?), \d s", shown)
+    assert list(dict.fromkeys(stages)) == [
         "shrinking: 0 pairs tried",
         "shrinking: 1 pair tried",
         "shrinking: 2 pairs tried",

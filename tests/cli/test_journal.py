@@ -23,8 +23,8 @@ from dpaudit.engine.audit import Audit
 
 
 def started(folder: Path, *, resume: bool = False) -> tuple[Journal, list[str]]:
-    said: list[str] = []
-    return Journal.start(folder, resume=resume, say=said.append), said
+    messages: list[str] = []
+    return Journal.start(folder, resume=resume, say=messages.append), messages
 
 
 def lines(journal: Journal) -> list[dict[str, Any]]:
@@ -33,22 +33,22 @@ def lines(journal: Journal) -> list[dict[str, Any]]:
 
 
 def test_every_line_is_there_at_once(tmp_path: Path) -> None:
-    journal, said = started(tmp_path / "j")
+    journal, messages = started(tmp_path / "j")
     journal.began("k", "name")
     journal.round("k", np.int64(100), np.float64(1.23456789))  # type: ignore[arg-type]
     journal.finished("k", {"result": 1})
     assert [record["kind"] for record in lines(journal)] == ["run", "began", "round", "result"]
     assert lines(journal)[2] == {"kind": "round", "key": "k", "samples": 100, "log_wealth": 1.234568}
     assert (tmp_path / "j" / ".gitignore").read_text() == "*\n"
-    assert said == []
+    assert messages == []
 
 
 def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
     journal, _ = started(tmp_path)
     journal.finished("one", {"result": 1})
-    again, said = started(tmp_path, resume=True)
+    again, messages = started(tmp_path, resume=True)
     assert again.earlier == {"one": {"result": 1}}
-    assert said == []
+    assert messages == []
     assert again.path != journal.path  # two runs never write to one file
 
 
@@ -56,9 +56,9 @@ def test_a_run_that_ended_is_not(tmp_path: Path) -> None:
     journal, _ = started(tmp_path)
     journal.finished("one", {"result": 1})
     journal.end()
-    again, said = started(tmp_path, resume=True)
+    again, messages = started(tmp_path, resume=True)
     assert again.earlier == {}
-    assert said == ["The last run went to its end; there is nothing to resume, so everything is run."]
+    assert messages == ["The last run was completed, so there is nothing to resume, and everything is run."]
 
 
 def test_without_resume_nothing_is_taken_over(tmp_path: Path) -> None:
@@ -79,15 +79,15 @@ def test_results_of_all_interrupted_runs_are_merged(tmp_path: Path) -> None:
     assert started(tmp_path, resume=True)[0].earlier == {"one": {"result": 1}, "two": {"result": 3}}
 
 
-def test_what_a_later_run_delivered_is_not_resumed(tmp_path: Path) -> None:
+def test_results_of_a_later_complete_run_are_not_resumed(tmp_path: Path) -> None:
     first, _ = started(tmp_path)
     first.finished("one", {"result": 1})
     second, _ = started(tmp_path)
     second.finished("one", {"result": 1})
     second.end()
-    again, said = started(tmp_path, resume=True)
+    again, messages = started(tmp_path, resume=True)
     assert again.earlier == {}
-    assert said == ["The last run went to its end; there is nothing to resume, so everything is run."]
+    assert messages == ["The last run was completed, so there is nothing to resume, and everything is run."]
 
 
 def test_a_journal_is_removed_only_if_a_newer_one_has_its_results(tmp_path: Path) -> None:
@@ -105,16 +105,16 @@ def test_a_journal_is_removed_only_if_a_newer_one_has_its_results(tmp_path: Path
     assert len(list(tmp_path.glob("run-*.jsonl"))) == KEPT_JOURNALS
 
 
-def test_nothing_of_others_is_deleted_or_written_through_a_link(tmp_path: Path) -> None:
+def test_other_files_are_neither_deleted_nor_written_through_a_link(tmp_path: Path) -> None:
     theirs = tmp_path / "theirs"
     theirs.mkdir()
     files = [theirs / f"run-{number}.jsonl" for number in range(KEPT_JOURNALS + 5)]
     for file in files:
         file.write_text("precious")
     (tmp_path / ".dpaudit").symlink_to(theirs)
-    journal, said = started(tmp_path / ".dpaudit", resume=True)
+    journal, messages = started(tmp_path / ".dpaudit", resume=True)
     assert journal.path is None
-    assert "is a symbolic link" in said[0]
+    assert "is a symbolic link" in messages[0]
     assert sorted(theirs.iterdir()) == sorted(files)
     # Files of others in a folder of ours: a link is not followed, and what is no journal stays.
     ours = tmp_path / "ours"
@@ -144,25 +144,25 @@ def test_nothing_to_resume(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("tail", [b'{"kind": "result", "key": "two", "en', b'{"kind": "result"}', b"\xff", b"{"])
-def test_a_torn_last_line_is_ignored_and_said(tmp_path: Path, tail: bytes) -> None:
+def test_an_incomplete_last_line_is_ignored_and_reported(tmp_path: Path, tail: bytes) -> None:
     journal, _ = started(tmp_path)
     journal.finished("one", {"result": 1})
     assert journal.path is not None
     with journal.path.open("ab") as file:
         file.write(tail)
-    again, said = started(tmp_path, resume=True)
+    again, messages = started(tmp_path, resume=True)
     assert again.earlier == {"one": {"result": 1}}
-    assert said == [f"{journal.path}: the last line is torn, as after a kill, and ignored."]
+    assert messages == [f"{journal.path}: the last line is incomplete, as after a kill, and ignored."]
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(cut=st.integers(0, 400))
 def test_a_kill_at_any_byte_keeps_all_whole_lines(cut: int) -> None:
     text = b"".join(json.dumps({"kind": "result", "key": str(k)}).encode() + b"\n" for k in range(10))
-    said: list[str] = []
-    found = list(read_lines(text[:cut], said.append))
+    messages: list[str] = []
+    found = list(read_lines(text[:cut], messages.append))
     assert [record["key"] for record in found] == [str(k) for k in range(text[:cut].count(b"\n"))]
-    assert len(said) == (not text[:cut].endswith(b"\n") and cut > 0)
+    assert len(messages) == (not text[:cut].endswith(b"\n") and cut > 0)
 
 
 @settings(max_examples=60, deadline=None, derandomize=True)
@@ -176,10 +176,10 @@ def test_damage_in_the_middle_loses_that_line_alone(junk: bytes) -> None:
 @pytest.mark.parametrize("text", [b"", b"junk\n", b'{"kind": "run", "format": 99}\n', b"[1]\n"])
 def test_a_file_that_is_no_journal(tmp_path: Path, text: bytes) -> None:
     (tmp_path / "run-20200101T000000.000000-1.jsonl").write_bytes(text)
-    journal, said = started(tmp_path, resume=True)
+    journal, messages = started(tmp_path, resume=True)
     assert journal.earlier == {}
-    assert "is not a journal of this version, and is ignored." in said[-2]
-    assert said[-1].startswith("Nothing to resume")
+    assert "is not a journal of this version, and is ignored." in messages[-2]
+    assert messages[-1].startswith("Nothing to resume")
 
 
 def test_old_journals_go(tmp_path: Path) -> None:
@@ -188,12 +188,12 @@ def test_old_journals_go(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("run-*.jsonl"))) == KEPT_JOURNALS
 
 
-def test_where_nothing_can_be_written_the_run_goes_on(tmp_path: Path) -> None:
+def test_a_run_continues_if_no_journal_can_be_written(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
-    journal, said = started(blocked / "j")
+    journal, messages = started(blocked / "j")
     journal.began("k", "name")
-    assert "No journal is kept" in said[0]
+    assert "No journal is kept" in messages[0]
     assert journal.path is None
 
 
@@ -263,7 +263,7 @@ BASE = Audit(
         {"mechanism_is_factory": True},
     ],
 )
-def test_whatever_changes_the_result_changes_the_key(change: dict[str, Any]) -> None:
+def test_every_change_that_can_change_the_result_changes_the_key(change: dict[str, Any]) -> None:
     other = replace(BASE, **change)
     assert audit_key(other, {}, "s") != audit_key(BASE, {}, "s")
     assert audit_key(other, {}, "s") == audit_key(replace(other), {}, "s")
@@ -277,7 +277,7 @@ def test_keys_see_options_sources_and_nothing_else() -> None:
     assert audit_key(BASE, {}, "t") != key
 
 
-def test_what_cannot_be_described_matches_nothing() -> None:
+def test_an_audit_whose_repr_raises_matches_no_key() -> None:
     odd = replace(BASE, mechanism=Unprintable())
     assert audit_key(odd, {}, "s") != audit_key(odd, {}, "s")
 

@@ -42,7 +42,7 @@ def test_a_program_is_checked_in_the_current_folder(project: Any) -> None:
         ([], "Name a function .*, or a program with --command"),
     ],
 )
-def test_what_is_wrong_is_named(
+def test_wrong_options_are_named(
     project: Any, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
     assert project.run("check", *words, "--samples", "1000", *ROWS)[0] == 2

@@ -47,7 +47,7 @@ def test_a_killed_run_that_is_resumed_gives_the_same_result(project: Any) -> Non
 
     again = subprocess.run([*command, "--resume", "--output", "resumed.json"], capture_output=True, text=True)
     assert again.returncode == 0
-    assert "the last line is torn, as after a kill, and ignored." in again.stdout
+    assert "the last line is incomplete, as after a kill, and ignored." in again.stdout
     assert "audit0" in again.stdout.split("[from the journal]")[0]
     assert 1 <= again.stdout.count("[from the journal]") < 4
     assert results("resumed.json") == results("whole.json")
@@ -83,7 +83,7 @@ def test_only_exact_matches_are_reused(project: Any) -> None:
 
 
 @pytest.mark.parametrize("change", ["option", "seed", "claim", "source"])
-def test_whatever_changed_is_run_again(project: Any, change: str) -> None:
+def test_a_changed_audit_is_run_again(project: Any, change: str) -> None:
     definition = project.audit("one", "counted")
     interrupted(project, definition)
     words = {"option": ("--samples", "20_002"), "seed": ("--seed", "1")}.get(change, ())

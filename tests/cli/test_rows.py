@@ -27,11 +27,11 @@ from dpaudit.errors import InvalidArgument
         ("lists(just(b'x'), max_size=1)", st.lists(st.just(b"x"), max_size=1)),
     ],
 )
-def test_what_it_makes(text: str, same: st.SearchStrategy[object]) -> None:
+def test_the_strategies_that_it_makes(text: str, same: st.SearchStrategy[object]) -> None:
     assert repr(parse_rows(text)) == repr(same)
 
 
-def test_values_come_out() -> None:
+def test_the_strategies_yield_values() -> None:
     seen = set()
     explore(parse_rows("integers(0, 2)"), lambda value: bool(seen.add(value)), examples=100, seed=0)
     assert seen == {0, 1, 2}
@@ -66,7 +66,7 @@ def test_values_come_out() -> None:
         ("one_of()", "has no value at all"),
     ],
 )
-def test_what_is_refused(text: str, message: str) -> None:
+def test_unsafe_or_invalid_rows_are_refused(text: str, message: str) -> None:
     with pytest.raises(InvalidArgument, match=message):
         parse_rows(text)
 

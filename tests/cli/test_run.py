@@ -121,7 +121,7 @@ def test_trouble_in_one_audit_does_not_lose_the_others(project: Any, capsys: pyt
     assert "ERROR  odd: KeyError: 'neighbours'" in out
     assert "NO_VIOLATION_FOUND  good" in out
     assert "2 of 3 audits could not be run." in out
-    assert '    File "' in out  # the traceback of what nobody foresaw
+    assert '    File "' in out  # the traceback of an unexpected error
     assert json.loads(Path("results.json").read_text())["complete"] is False
     assert not Path("base.json").exists()
 
@@ -249,7 +249,7 @@ def test_a_lambda_under_workers_names_the_ways_out(project: Any) -> None:
 def test_a_cluster_that_does_not_answer_is_reported_at_once(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("distributed", reason="Dask is not installed: pip install 'dpaudit[dask]'")
     project.audits(project.audit("a"))
-    with socket.socket() as held:  # a port at which nobody listens
+    with socket.socket() as held:  # a port at which no server listens
         held.bind(("127.0.0.1", 0))
         address = f"dask:tcp://127.0.0.1:{held.getsockname()[1]}"
         begin = time.monotonic()
@@ -381,7 +381,7 @@ def test_a_leak_in_the_bits_that_got_worse_is_a_regression(project: Any) -> None
     assert "differs more than it did: its log-ratio is between" in out
 
 
-def test_an_event_without_a_plain_form_is_said_to_have_none(project: Any) -> None:
+def test_an_event_without_a_plain_form_is_reported(project: Any) -> None:
     many = "def many(data, size, rng):\n    return len(data) + 3.0 * rng.laplace(size=(size, 12))\n"
     project.audits(many, project.audit("many", "many", samples=60_000, more='expect="VIOLATION"'))
     code, out = project.run("run", "--save-baseline", "base.json")
@@ -429,7 +429,7 @@ def test_reports(project: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         (["--junit", "r.xml", "--markdown", "./r.xml"], "'r.xml' is wanted for junit and for markdown"),
     ],
 )
-def test_a_report_that_cannot_be_written_is_said_before_anything_runs(
+def test_a_report_that_cannot_be_written_is_an_error_before_the_run(
     project: Any, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
     project.audits(
@@ -442,7 +442,7 @@ def test_a_report_that_cannot_be_written_is_said_before_anything_runs(
     assert sorted(path.name for path in Path().iterdir()) == ["audits"]
 
 
-def test_check_looks_at_its_reports_first_too(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_check_verifies_its_report_paths_first(project: Any, capsys: pytest.CaptureFixture[str]) -> None:
     words = ("check", "no.py:f", "--epsilon", "1", "--rows", "none()", "--relation", "substitute", "--html", ".")
     assert project.run(*words)[0] == 2
     assert "'.' cannot be written: it is a folder." in capsys.readouterr().err

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from dpaudit.cli.commands.completion import completion_script
-from dpaudit.cli.main import all_parsers
+from dpaudit.cli.grammar import all_parsers
 
 DATA = ("--rows", "integers(0, 240)", "--relation", "add-remove", "--max-size", "3")
 CODE = """

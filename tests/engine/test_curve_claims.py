@@ -128,7 +128,7 @@ def test_few_points_are_bet_against():
     assert points_of(MetricDP(2.0, "hamming")).stretched(3.0).epsilon.tolist() == [6.0]
 
 
-def test_where_metric_privacy_has_no_meaning_it_is_refused():
+def test_metric_privacy_is_refused_where_it_has_no_meaning():
     claim = MetricDP(1.0, "euclidean")
     with pytest.raises(InvalidArgument, match="which scores do not have"):
         dpaudit.audit_scores(np.zeros(20), np.zeros(20), claim)

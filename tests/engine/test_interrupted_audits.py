@@ -1,4 +1,4 @@
-"""Audits that are stopped, hurried or broken off at the worst moment keep what they have shown, and say no more than that."""
+"""Audits that are interrupted at any moment keep the evidence they have, and claim no more than that."""
 
 from __future__ import annotations
 
@@ -214,7 +214,7 @@ def test_the_seconds_are_for_making_pairs_too(channel: str) -> None:
     assert any("Generating pairs used its whole share of the time" in message for message in result.messages)
 
 
-def test_what_was_cut_short_is_not_remembered() -> None:
+def test_incomplete_searches_are_not_cached() -> None:
     where = slow_rows(0.001)
     few = where.pool(32, deadline=time.monotonic())
     assert 1 <= len(few) < 32

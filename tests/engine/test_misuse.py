@@ -142,8 +142,8 @@ def test_calls(name: str) -> None:
 
 
 def test_some_pairs_of_a_data_set_and_itself_are_reported() -> None:
-    told = run(where=[([], []), ([], [1])]).messages
-    assert any("1 of 2 pairs, such as ([], []), are a data set and itself" in message for message in told)
+    messages = run(where=[([], []), ([], [1])]).messages
+    assert any("1 of 2 pairs, such as ([], []), are a data set and itself" in message for message in messages)
     assert not any("itself" in message for message in run().messages)
 
 

@@ -115,11 +115,11 @@ def test_leaks_in_interactions_need_the_boosted_score() -> None:
     "hiding", [COST_OF_NUMBERS, SearchCost(3, 20.0, math.inf), SearchCost(12, 600.0, rarest=1 / 32)]
 )
 def test_more_samples_detect_more(mass: float, hiding: SearchCost) -> None:
-    told = [
+    amounts = [
         detectable_epsilon(PureDP(1.0), per_side=n, log_threshold=14.5, log_share=0.0, samples=2 * n, cost=hiding)[mass]
         for n in (300, 1000, 3000, 10_000, 30_000, 100_000, 1_000_000)
     ]
-    assert told == sorted(told, reverse=True)
+    assert amounts == sorted(amounts, reverse=True)
 
 
 def test_bounds_approach_the_truth() -> None:

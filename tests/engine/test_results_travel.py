@@ -135,7 +135,7 @@ def test_workers_that_share_random_state_are_refused(module: Callable[[str, str]
         audit("shares_its_generator:make", samples=100_000, executor=executor)
 
 
-def test_what_cannot_be_sent_to_a_worker_says_so(processes: Executor) -> None:
+def test_a_mechanism_that_cannot_be_pickled_is_an_error_with_advice(processes: Executor) -> None:
     def slow(data: list[int]) -> float:
         time.sleep(2e-5)
         return laplace(data)
@@ -212,7 +212,7 @@ def test_the_script_repeats_the_measurement(name: str, module: Callable[[str, st
     assert on_data > on_neighbour
 
 
-def test_what_cannot_be_written_down_is_a_marked_placeholder() -> None:
+def test_data_without_source_become_a_marked_placeholder() -> None:
     class KeyTable:
         def __init__(self, rows: int) -> None:
             self.rows = rows

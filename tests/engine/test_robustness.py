@@ -240,7 +240,7 @@ def test_a_time_out_can_be_an_output() -> None:
     assert result.witness is not None
 
 
-def test_timeout_outside_the_main_thread_says_so() -> None:
+def test_timeout_outside_the_main_thread_is_reported() -> None:
     seen: list[BaseException] = []
 
     def work() -> None:
@@ -319,7 +319,7 @@ def test_raising_always_is_an_error_with_the_traceback() -> None:
         assert "in broken" in str(caught.value)
 
 
-def test_raising_alike_on_both_sides_is_no_leak() -> None:
+def test_equal_exceptions_on_both_sides_are_no_leak() -> None:
     def sometimes(data: list[int], rng: np.random.Generator) -> float:
         if rng.random() < 0.3:
             raise ValueError(f"invalid literal for int() with base 10: {rng.random()}")

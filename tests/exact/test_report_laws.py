@@ -16,7 +16,6 @@ from dpaudit.claims import Relation
 from dpaudit.errors import InvalidArgument, LawError
 from dpaudit.exact.divergences.divergence import epsilon as exact_epsilon
 from dpaudit.exact.mechanism_laws.above_threshold import (
-    above_threshold_closed_form,
     above_threshold_law,
     above_threshold_log_pmf,
     worst_case_epsilon,
@@ -42,6 +41,7 @@ from dpaudit.exact.mechanism_laws.inverse_sensitivity import (
     quantile_length,
     quantile_segments,
 )
+from dpaudit.exact.mechanism_laws.threshold_closed_form import above_threshold_closed_form
 
 TENTHS = np.arange(0.05, 1.0, 0.1)
 
@@ -596,6 +596,6 @@ def test_inverse_sensitivity_refuses_invalid_arguments():
 def test_a_law_whose_probabilities_do_not_sum_to_one_is_refused(monkeypatch):
     from dpaudit.exact.mechanism_laws import above_threshold
 
-    monkeypatch.setattr(above_threshold, "_integrate", lambda f: np.log([0.5, 0.4]))
+    monkeypatch.setattr(above_threshold, "log_outcomes", lambda breakpoints, scale_ratio: np.log([0.5, 0.4]))
     with pytest.raises(LawError, match=r"adds up to 0\.9"):
         above_threshold_log_pmf([0.0], 0.0, 1.0)

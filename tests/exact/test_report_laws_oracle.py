@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpaudit.exact.mechanism_laws.above_threshold import (
-    above_threshold_closed_form,
     above_threshold_log_pmf,
     worst_case_epsilon,
 )
@@ -25,6 +24,7 @@ from dpaudit.exact.mechanism_laws.inverse_sensitivity import (
     mean_segments,
     quantile_length,
 )
+from dpaudit.exact.mechanism_laws.threshold_closed_form import above_threshold_closed_form
 
 
 def mpmath_log_pmf(answers, threshold, b1, b2):

@@ -237,7 +237,7 @@ def test_an_error_in_comparing_laws_shows_the_pair():
 @pytest.mark.parametrize(
     "value", [None, 3.0, {"yes": 0.5, "no": 0.5}, Laplace], ids=["None", "number", "dict", "class"]
 )
-def test_what_is_no_law_is_not_private(value):
+def test_a_value_that_is_no_law_is_refused(value):
     """Two values that are no laws are equal, and were called perfectly private."""
     with pytest.raises(LawError, match="which is no law"):
         check(WithLaw(lambda data: value), PureDP(1.0))

@@ -149,7 +149,7 @@ def test_data_and_outputs_arrive_as_what_they_are(folder: Path) -> None:
     pd.testing.assert_frame_equal(back, sent)
 
 
-def test_nothing_of_ours_is_needed_or_found_there(folder: Path) -> None:
+def test_the_other_interpreter_neither_needs_nor_imports_dpaudit(folder: Path) -> None:
     assert bare(folder, "ours").sample([], 1, rng()) == [Raised("ModuleNotFoundError", "No module named '...'")]
 
 
@@ -184,7 +184,7 @@ def test_random_numbers_come_from_the_seed(folder: Path) -> None:
         ("echo", object(), "type builtins.object cannot be sent"),
     ],
 )
-def test_what_is_not_about_the_data_is_an_error(folder: Path, name: str, data: Any, message: str) -> None:
+def test_failures_that_do_not_depend_on_the_data_are_errors(folder: Path, name: str, data: Any, message: str) -> None:
     with pytest.raises(MechanismError, match=message):
         bare(folder, name).sample(data, 1, rng())
 

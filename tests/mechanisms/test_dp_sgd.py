@@ -164,7 +164,7 @@ def test_empty_data_train_on_noise():
     assert np.isfinite(training.sample([], 4, rng())).all()
 
 
-def test_what_the_broken_ones_do():
+def test_the_bugs_of_the_broken_ones():
     right = DPSGD(model=LinearModel(1), noise_multiplier=1e-12, divisor=4.0, release="steps")
     rows = np.array([[0.0, 3.0]] * 3)
     turned = np.vstack([rows, [[0.0, -1e6]]])

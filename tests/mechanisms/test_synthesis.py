@@ -65,7 +65,7 @@ def test_a_release_is_a_table():
     assert SMALL.table([0, 1, 2, 0]) == [("a", "z"), ("b", "x")]
 
 
-def test_what_the_broken_ones_do():
+def test_the_bugs_of_the_broken_ones():
     one, two = [("a", "x")], [("a", "x"), ("b", "x")]
     names = broken.CategoriesFromData(SMALL)
     assert not names.sample(one, 500, rng()).any()  # never "b", "y" or "z"

@@ -41,6 +41,7 @@ import matplotlib.pyplot as plt
 import pytest
 
 import dpaudit
+from dpaudit.cli import grammar
 from dpaudit.cli import main as cli
 from dpaudit.cli.commands import scaffold
 from tests import preloaded  # noqa: F401 - before the inner runs of pytest
@@ -123,12 +124,12 @@ class Reader:
 
     def doctest(self, block: Block, where: str) -> None:
         examples = doctest.DocTestParser().get_doctest(block.body, self.names, where, self.page.name, block.line)
-        told = io.StringIO()
+        report = io.StringIO()
         with fresh_modules(self.folder):
             runner = doctest.DocTestRunner(optionflags=FLAGS)
-            runner.run(examples, out=told.write, clear_globs=False)
+            runner.run(examples, out=report.write, clear_globs=False)
         self.names.update(examples.globs)
-        assert runner.summarize(verbose=False).failed == 0, told.getvalue()
+        assert runner.summarize(verbose=False).failed == 0, report.getvalue()
 
     def console(self, block: Block, where: str) -> None:
         for part in re.split(r"^\$ ", block.body, flags=re.MULTILINE)[1:]:
@@ -217,18 +218,18 @@ def commands(page: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_are_ones_that_exist(page: Path) -> None:
-    parser, known = cli.build_parser()
+    parser, known = grammar.build_parser()
     for command in commands(page):
         words = shlex.split(command)[1:]
-        if words[0] in cli.PACKAGE_COMMANDS:
-            command = importlib.import_module(cli.command_module(words[0]))
-            parser = cli.Parser(prog=f"dpaudit {words[0]}")
+        if words[0] in grammar.PACKAGE_COMMANDS:
+            command = importlib.import_module(grammar.command_module(words[0]))
+            parser = grammar.Parser(prog=f"dpaudit {words[0]}")
             command.add_arguments(parser)
             if len(words) > 1:
                 parser.parse_args(words[1:])
             continue
         if len(words) > 1:
-            _, unknown = cli.build_parser()[0].parse_known_args(words)
+            _, unknown = grammar.build_parser()[0].parse_known_args(words)
             assert unknown == [], command
         assert words[0] in known, command
 

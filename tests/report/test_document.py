@@ -89,7 +89,7 @@ def test_damage_is_an_error_that_names_the_file(where: str, value: Any) -> None:
 @pytest.mark.parametrize(
     "text", ["", "{", "NaN", '{"tool": NaN}', "[" * 100_000, "[]", "null"], ids=lambda value: repr(value)[:40]
 )
-def test_what_is_no_document_is_refused(text: str) -> None:
+def test_a_file_that_is_no_document_is_refused(text: str) -> None:
     with pytest.raises(InvalidArgument, match="the file"):
         Document.from_json(text)
 
@@ -122,7 +122,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["report.txt"]
 
 
-def test_what_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_path_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for path in (tmp_path, tmp_path / "file" / "below.txt"):
         with pytest.raises(InvalidArgument, match="cannot be written"):

@@ -1,4 +1,4 @@
-"""Text from elsewhere is shown, and never obeyed: no report lets a control character through."""
+"""Text of user code is shown with its control characters escaped, in every report."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_nothing_hidden_remains(text: str) -> None:
 
 
 @given(st.text(st.characters(categories=["L", "N", "P", "S", "M", "Zs"])))
-def test_what_is_meant_to_be_seen_stays(text: str) -> None:
+def test_visible_text_is_unchanged(text: str) -> None:
     assert visible(text) == text == one_line(text)
 
 

@@ -97,7 +97,7 @@ def test_nothing_is_loaded_and_nothing_else_may_run() -> None:
     assert "unsafe-inline" not in policy.partition("script-src")[2]
 
 
-def test_links_and_labels_meet_their_targets_once() -> None:
+def test_every_link_and_label_has_exactly_one_target() -> None:
     ids = page().values("id")
     assert len(ids) == len(set(ids))
     assert {value[1:] for value in page().values("href")} <= set(ids)
@@ -130,7 +130,7 @@ def test_an_audit_has_all_its_parts() -> None:
     assert Page(text).tags.count("svg") == 3
 
 
-def test_what_needs_attention_is_first_and_open() -> None:
+def test_audits_that_need_attention_are_first_and_open() -> None:
     summaries = re.findall(
         r'<details class="audit" id="audit-\d+"( open)?>\s*<summary><span[^>]*>(\w+)</span><h2>(.*?)</h2>', rendered()
     )
@@ -168,7 +168,7 @@ def test_text_can_be_read_in_light_and_dark() -> None:
             assert (high + 0.05) / (low + 0.05) >= 4.5, (ink, back)
 
 
-def test_an_interrupted_or_empty_run_says_so() -> None:
+def test_an_interrupted_or_empty_run_is_marked() -> None:
     assert "The run was interrupted." in html.render(Document(entries=(), interrupted=True))
     assert "The run was interrupted." not in rendered()
     assert "No audits." in html.render(Document(entries=()))

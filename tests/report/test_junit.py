@@ -45,11 +45,11 @@ def test_a_failure_shows_the_witness_and_its_script() -> None:
     assert failure.get("message") == "VIOLATION: claimed PureDP(epsilon=1.0), shown epsilon >= 1.045"
 
 
-def test_an_interrupted_run_says_so() -> None:
+def test_an_interrupted_run_is_marked() -> None:
     assert parsed(document()).find("testsuite/system-err") is None
-    told = parsed(document(interrupted=True)).find("testsuite/system-err")
-    assert told is not None
-    assert "Interrupted" in (told.text or "")
+    errors = parsed(document(interrupted=True)).find("testsuite/system-err")
+    assert errors is not None
+    assert "Interrupted" in (errors.text or "")
 
 
 def test_names_survive_as_text() -> None:

@@ -78,7 +78,7 @@ def test_every_row_of_the_table_has_its_cells() -> None:
     assert [len(re.findall(r"(?<!\\)\|", row)) for row in overview] == [7] * len(document().entries)
 
 
-def test_what_needs_attention_comes_first_with_its_story() -> None:
+def test_audits_that_need_attention_come_first_with_their_text() -> None:
     text = markdown.render(document())
     rows = [line for line in text.splitlines() if "NO_VIOLATION_FOUND" in line and line.startswith("|")]
     assert rows[0].startswith("| **NO_VIOLATION_FOUND** | `no longer found`")

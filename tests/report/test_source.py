@@ -50,7 +50,7 @@ def test_leads_to_what_is_inside() -> None:
     assert source_of(Count().sample, ROOT) == (HERE, line_of("    def sample"))
 
 
-def test_what_is_not_ours_has_no_place(tmp_path: Path) -> None:
+def test_code_outside_the_repository_has_no_place(tmp_path: Path) -> None:
     for mechanism in (len, 3, "package.module:make", np.random.default_rng, None):
         assert source_of(mechanism, ROOT) == NOWHERE
     assert source_of(json.loads, ROOT) == NOWHERE

@@ -26,7 +26,7 @@ def test_lines_say_what_was_expected() -> None:
     assert unmet.endswith("[UNEXPECTED: expected VIOLATION]")
 
 
-def test_the_story_says_where() -> None:
+def test_the_full_text_names_the_line() -> None:
     entry = Entry(result=violation(), path="audits/a.py", line=12, mechanism_path="app/a.py", mechanism_line=4)
     ending = "\nThe mechanism is defined at app/a.py:4.\nThe audit is defined at audits/a.py:12."
     assert story(entry).endswith(ending)
@@ -62,7 +62,7 @@ def test_colours(variables: dict[str, str], colour: bool, monkeypatch: pytest.Mo
     assert ("\x1b[31mVIOLATION" in stream.getvalue()) == colour
 
 
-def test_what_would_have_been_caught_is_said_for_the_kind_of_claim() -> None:
+def test_the_detectable_epsilon_is_stated_for_the_kind_of_claim() -> None:
     pure = str(result(claim=PureDP(1.0)))
     assert "An event of probability m on one data set" in " ".join(pure.split())
     for claim in (ApproxDP(1.0, 1e-5), GaussianDP(1.0)):
@@ -85,7 +85,7 @@ def test_the_notes_of_an_audit_that_found_nothing_are_printed() -> None:
     assert green_notes(Entry(result=violation(messages=("This is in its story.",)))) == []
 
 
-def test_nothing_is_claimed_about_replaying_where_nothing_is_known() -> None:
+def test_replaying_is_not_mentioned_if_it_is_unknown() -> None:
     assert str(result(reproducible=False, samples=200)).endswith("A rerun with this seed may draw other numbers.")
     assert "rerun" not in str(result(reproducible=True))
 

@@ -72,7 +72,7 @@ def test_a_violation_shows_pair_event_counts_and_the_picture_of_both_histograms(
     assert [picture.get("aria-label") for picture in tree.iter("svg")] == ["Outputs under both data sets"]
 
 
-def test_text_of_others_is_escaped() -> None:
+def test_text_of_user_code_is_escaped() -> None:
     page = violation(name=HOSTILE)._repr_html_()
     assert "<script" not in page
     ElementTree.fromstring(page)
@@ -112,7 +112,7 @@ def test_plot_makes_a_figure_and_refuses_what_it_does_not_have() -> None:
     axes = violation(outputs=NUMBERS).plot()
     assert axes.get_title() == "Outputs under both data sets"
     plt.close(axes.figure)
-    with pytest.raises(InvalidArgument, match="kind='outputs': this result has nothing"):
+    with pytest.raises(InvalidArgument, match="kind='outputs': this result lacks the numbers"):
         result().plot()
     with pytest.raises(InvalidArgument, match=r"kind='output' .*outputs"):
         violation().plot("output")  # type: ignore[arg-type]

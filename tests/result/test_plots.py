@@ -225,7 +225,7 @@ def test_names_in_pictures_are_text() -> None:
     assert not any(name[:2] == "on" for element in root.iter() for name in element.attrib)
 
 
-def test_ids_are_apart_and_references_meet_them() -> None:
+def test_ids_are_unique_and_references_are_resolved() -> None:
     page = "".join(picture.svg for number in (1, 2) for picture in plots.pictures(violation(), prefix=f"a{number}-"))
     ids = re.findall(r' id="([^"]*)"', page)
     assert len(ids) == len(set(ids)) > 0
@@ -239,7 +239,7 @@ def test_colours_come_from_the_page() -> None:
         assert "font-family" not in picture.svg
 
 
-def test_equal_input_gives_equal_pictures_whatever_the_settings() -> None:
+def test_equal_input_gives_equal_pictures_under_all_settings() -> None:
     import matplotlib
 
     first = plots.pictures(violation())

@@ -203,7 +203,7 @@ STOPPED = [
 
 
 @pytest.mark.parametrize("function", STOPPED, ids=lambda function: getattr(function, "__name__", "remembers"))
-def test_what_cannot_be_followed_stops_the_extraction(function):
+def test_code_that_cannot_be_followed_stops_the_extraction(function):
     with pytest.raises(CannotFollow):
         law_of(function, 3)
 

@@ -1,4 +1,4 @@
-"""The look at the exact law before an audit: what it refutes, what it must not accuse, and how the result reads."""
+"""The check of the exact law before an audit: violations, private mechanisms, and the text of the result."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_what_keeps_its_claim_is_noted_and_audited_by_samples(claim):
     assert result.messages[-1] == "Exact, over the reals, from the code: 1 pair of data sets keeps the claim."
 
 
-def test_an_event_that_only_the_reals_have_accuses_nobody():
+def test_an_event_of_the_reals_alone_is_no_violation():
     looked = look(dpaudit.per_release(clipped_inverse), PureDP(1.0), ONE_MORE, name="f")
     assert (looked.result, looked.note) == (None, "")
 
@@ -128,7 +128,7 @@ def test_a_wrong_law_is_dropped_when_the_running_code_disagrees(monkeypatch):
 @pytest.mark.parametrize(
     "options", [{"channel": "representation"}, {"timeout": 1.0}, {"alpha": 2.0}, {"samplez": 3}, {"channel": "bits"}]
 )
-def test_where_it_does_not_look(options):
+def test_mechanisms_that_are_not_examined(options):
     assert look(dpaudit.per_release(half_scale), PureDP(1.0), ONE_MORE, name="f", **options).result is None
 
 

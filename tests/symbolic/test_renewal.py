@@ -193,11 +193,11 @@ def ends_with_what_waits_in_an_expression(data, rng):
         ends_with_a_closure,
     ],
 )
-def test_what_ends_after_three_tries_is_no_loop_without_end(function):
+def test_a_loop_that_ends_after_three_tries_is_not_endless(function):
     assert law_of(function, None).outcomes() == pytest.approx({1: 0.875, 0: 0.125})
 
 
-def test_what_waits_in_an_expression_is_a_part_of_the_state():
+def test_values_inside_an_unfinished_expression_belong_to_the_state():
     assert law_of(ends_with_what_waits_in_an_expression, None).outcomes() == pytest.approx({3: 1.0})
 
 
@@ -242,7 +242,7 @@ def test_factors_of_nested_loops():
     assert sum(scale * weight for scale, (_, weight) in zip(scales, ended, strict=True)) == pytest.approx(1.0)
 
 
-def test_what_is_not_followed_is_bracketed():
+def test_paths_that_are_not_followed_are_bracketed():
     scales, rest, _ = factors([((0,), 0.5)], [Comeback((1, 0), (), 0.3, 0.0)], [((1, 1), 0.2)])
     assert scales == pytest.approx([1.0 / 0.7])  # as if nothing of the rest came back: the least it can be
     assert 0.5 * scales[0] + rest == pytest.approx(1.0)

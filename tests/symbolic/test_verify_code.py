@@ -151,7 +151,7 @@ def test_every_kind_of_claim(claim, verdict):
     assert dpaudit.verify(gaussian_count, claim, [([], [1])]).verdict is verdict
 
 
-def test_what_cannot_be_followed_is_an_error_or_an_audit():
+def test_code_that_cannot_be_followed_is_an_error_or_an_audit():
     with pytest.raises(CannotFollow, match="product or quotient") as caught:
         dpaudit.verify(squared, PureDP(1.0), COUNTS, examples=5)
     again = pickle.loads(pickle.dumps(caught.value))

@@ -143,7 +143,7 @@ def test_data_hold_the_canaries_that_are_in():
     assert set(seen[20][2:]) <= {"c", "d"}
 
 
-def test_coins_come_from_the_seed_and_not_from_the_training():
+def test_coins_depend_on_the_seed_and_not_on_the_training():
     canaries = np.eye(200)
     members = [
         audit_training(Sum(), GaussianDP(9.0), np.zeros((1, 200)), canaries, product, runs=None, seed=seed).one_run

@@ -205,7 +205,7 @@ def test_a_distance_of_your_own_is_named_in_json_and_not_imported():
     assert claim.at(1.0).between(1, 4) == 3.0
     read = claim_from_dict(json.loads(json.dumps(claim_to_dict(claim))))
     assert read == claim
-    with pytest.raises(InvalidArgument, match="names a function that is not at hand"):
+    with pytest.raises(InvalidArgument, match="names a function, but only its name is known"):
         read.between(1, 2)
 
 

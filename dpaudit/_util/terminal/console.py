@@ -1,7 +1,7 @@
-"""The way out to the terminal: everything that a command prints goes through a Console, which escapes it.
+"""Write to the terminal: everything that a command prints goes through a Console, which escapes it.
 
 A console never raises and never stops a run: if its reader is gone (a closed pipe, a closed stream) it drops what is
-written. It also keeps what it writes apart from commands of CI services, which are lines of a certain form.
+written. It also changes lines that a CI service would take for a command.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dpaudit.errors import InvalidArgument
 
 
 class Console:
-    r"""A stream for text that may come from others. ``print(..., file=console)`` works.
+    r"""A stream for text that may come from user code. ``print(..., file=console)`` works.
 
     >>> import io
     >>> stream = io.StringIO()
@@ -41,7 +41,7 @@ class Console:
     def json(self, text: str) -> None:
         """Write JSON in ASCII, in which escapes are those of JSON.
 
-        It is read by a program, so a disk that is full is an error. Where nobody reads any more it is dropped, as text is.
+        A program reads it, so a full disk is an error. If the reader is gone, it is dropped, as text is.
         """
         assert text.isascii()
         try:
@@ -56,7 +56,7 @@ class Console:
     def write(self, text: str) -> int:
         """Write a piece of text, as files do."""
         shown = inert(visible(text))
-        if self._begun:  # in the middle of a line, what looks like a command is none
+        if self._begun:  # text in the middle of a line is never a command
             first, newline, rest = visible(text).partition("\n")
             shown = first + newline + inert(rest)
         tail = text.rpartition("\n")[2]
@@ -65,13 +65,13 @@ class Console:
         return len(text)
 
     def flush(self) -> None:
-        """Hand over what was written; do nothing if the reader is gone."""
+        """Flush the stream; do nothing if the reader is gone."""
         with _dropping(self.stream):
             if self.stream is not None:
                 self.stream.flush()
 
     def isatty(self) -> bool:
-        """Return whether a person reads along."""
+        """Return True if the stream is a terminal."""
         try:
             return self.stream is not None and self.stream.isatty()
         except ValueError:  # closed
@@ -106,7 +106,7 @@ class Unbroken:
             self.write(text)
 
     def flush(self) -> None:
-        """Hand over what was written."""
+        """Flush the stream, if it can be flushed."""
         with _dropping(self._stream):
             if self._stream is not None:
                 self._stream.flush()

@@ -1,4 +1,4 @@
-"""Make text of others safe to show: names, exception messages, cells of files.
+"""Make text from user code and files safe to show: names, exception messages, cells.
 
 Such text may hold terminal escapes, line breaks that forge a log line, characters that reorder what is read, or lines that a CI
 service obeys. Everything here shows such characters as Python escapes and changes nothing else.

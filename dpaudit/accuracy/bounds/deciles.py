@@ -44,7 +44,7 @@ def histogram_alpha(
 
     The printed proofs use 8 (log k + log(2/beta))/epsilon although every call has epsilon/9 (docs/theory.md R7). The
     correct value is 9 times that (72 log(2k/beta)/epsilon) or, by the sharper tail of docs/theory.md R4,
-    36 log(2k/(3 beta))/epsilon.
+    36 log(2k/(3 beta))/epsilon. ``monotone-noise`` is Lap(2/epsilon) on both threshold and queries (docs/theory.md R5).
 
     Parameters
     ----------
@@ -66,6 +66,8 @@ def histogram_alpha(
         return above_threshold.alpha(steps, beta, share, Variant.PRINTED)
     if variant in (Variant.CORRECTED_36, Variant.SHARP):
         return above_threshold.alpha(steps, beta, share, Variant.TIGHT)
+    if variant is Variant.MONOTONE_NOISE:
+        return above_threshold.improved_alpha(steps, beta, share)
     return above_threshold.alpha(steps, beta, epsilon, Variant.PRINTED)
 
 
@@ -81,7 +83,7 @@ def eta(
     With S1 = P(Bin(n, F(d + gamma/2)) <= q n) and S2 = P(Bin(n, 1 - F(d - gamma/2)) <= (1 - q) n):
 
     * ``literal``: 2 - S1 + S2. Never below 1, so that "P >= 1 - eta" says nothing. For the normal law the report's
-      gamma is lost as well: the limits of the integrals are d itself.
+      gamma is missing too: the limits of the integrals are d itself.
     * ``proof``: 2 - S1 - S2, what the display in the proof gives. Wrong: the events in it are the complements of those
       it names. At n = 10, i = 9, gamma = 0 it claims P(d_9 = 0.9) >= 0.387 for a continuous law.
     * ``corrected``: exact. The empirical quantile is X_(r), r = ceil(q n), and X_(r) > u means Bin(n, F(u)) <= r - 1,

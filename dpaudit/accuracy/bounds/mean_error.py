@@ -17,7 +17,7 @@ from scipy import special
 
 from dpaudit._util.validation import check_choice
 from dpaudit.accuracy.bound import Bound, Sense, Variant
-from dpaudit.accuracy.bounds.above_threshold import improved_alpha, panels
+from dpaudit.accuracy.bounds.above_threshold import panels
 from dpaudit.accuracy.bounds.deciles import DECILES, centre, histogram_alpha, sharp_ranks
 from dpaudit.accuracy.conditions import Real, check, plain
 from dpaudit.accuracy.distributions.data_law import DataLaw
@@ -226,11 +226,11 @@ def corrected_mean_error(
     """
     check_choice(CORRECTED_VARIANTS, variant=variant)
     check(n=n, steps=steps, epsilon=epsilon, beta=beta)
-    allowed = _allowed(steps, beta, epsilon, variant, releases)
+    allowed = histogram_alpha(steps, beta, epsilon, variant, releases)
     lower, upper = sharp_ranks(n, quantile, allowed)
     d, size, k = float(as_fraction(quantile)), np.asarray(n, float), np.asarray(steps, float)
     spread = np.asarray(mean_above(d, upper, size)) + np.asarray(mean_below(d, lower, size))
-    return plain(spread + 1.0 / k + np.asarray(beta, float) * np.maximum(d + 1.0 / k, 1.0 - d))
+    return plain(spread + _failure(d, k, beta))
 
 
 def corrected_closed_form(
@@ -257,10 +257,9 @@ def corrected_closed_form(
     """
     check_choice(CORRECTED_VARIANTS, variant=variant)
     check(n=n, steps=steps, epsilon=epsilon, beta=beta)
-    allowed = np.asarray(_allowed(steps, beta, epsilon, variant, releases))
+    allowed = np.asarray(histogram_alpha(steps, beta, epsilon, variant, releases))
     d, size, k = float(as_fraction(quantile)), np.asarray(n, float), np.asarray(steps, float)
-    bad = np.asarray(beta, float) * np.maximum(d + 1.0 / k, 1.0 - d)
-    return plain(np.sqrt(0.5 * np.pi / size) + 2.0 * (allowed + 1.0) / size + 1.0 / k + bad)
+    return plain(np.sqrt(0.5 * np.pi / size) + 2.0 * (allowed + 1.0) / size + _failure(d, k, beta))
 
 
 def corrected_mean_error_for_law(
@@ -300,7 +299,7 @@ def corrected_mean_error_for_law(
     """
     low, high = law.low if low is None else low, law.high if high is None else high
     check(n=n, steps=steps, epsilon=epsilon, beta=beta)
-    lower, upper = sharp_ranks(n, quantile, _allowed(steps, beta, epsilon, variant, releases))
+    lower, upper = sharp_ranks(n, quantile, histogram_alpha(steps, beta, epsilon, variant, releases))
     d, width = law.quantile(quantile), (high - low) / steps
     over, under = excess_over(law, d, upper, n, high), excess_under(law, d, lower, n, low)
     return over + under + width + beta * max(d - low + width, high - d)
@@ -322,8 +321,7 @@ def excess_over(law: DataLaw, d: float, r: int, n: int, high: float) -> float:
     """
     if r > n or r < 1:
         return high - d if r > n else 0.0
-    nodes, weights = panels(_breaks(law, d, high, r, n), math.inf)
-    return float(np.sum(weights * above(law.probability_below(nodes), r, n)))
+    return _integral(above, law, d, high, r, n)
 
 
 def excess_under(law: DataLaw, d: float, r: int, n: int, low: float) -> float:
@@ -342,8 +340,13 @@ def excess_under(law: DataLaw, d: float, r: int, n: int, low: float) -> float:
     """
     if r > n or r < 1:
         return d - low if r < 1 else 0.0
-    nodes, weights = panels(_breaks(law, low, d, r, n), math.inf)
-    return float(np.sum(weights * below(law.probability_below(nodes), r, n)))
+    return _integral(below, law, low, d, r, n)
+
+
+def _integral(tail: Callable[..., Real], law: DataLaw, start: float, stop: float, r: int, n: int) -> float:
+    """Integrate P(X_(r) > t) or P(X_(r) < t) over [start, stop]."""
+    nodes, weights = panels(_breaks(law, start, stop, r, n), math.inf)
+    return float(np.sum(weights * tail(law.probability_below(nodes), r, n)))
 
 
 def _breaks(law: DataLaw, start: float, stop: float, r: int, n: int) -> Real:
@@ -432,18 +435,16 @@ def corrected_mean_error_bound(
         beta, value = best_beta(objective)
     else:
         value = float(objective(beta))
-    needed = float(_allowed(k, beta, epsilon, variant, releases))
+    needed = float(histogram_alpha(k, beta, epsilon, variant, releases))
     source = "slides, closed form 5/5" if closed else "slides, theorem 3/5"
     return _mean_bound(
         value, variant, source, quantile, 1.0 / k, (), {"alpha": needed, "beta": beta, "steps": float(k)}
     )
 
 
-def _allowed(steps: ArrayLike, beta: ArrayLike, epsilon: ArrayLike, variant: Variant, releases: int) -> Any:
-    """Return alpha of the variant; ``monotone-noise`` is Lap(2/epsilon) on both threshold and queries (docs/theory.md R5)."""
-    if variant is Variant.MONOTONE_NOISE:
-        return improved_alpha(steps, beta, np.asarray(epsilon, float) / releases)
-    return histogram_alpha(steps, beta, epsilon, variant, releases)
+def _failure(d: float, k: Real, beta: ArrayLike) -> Real:
+    """Return what discretisation and a failure of AboveThreshold add to the error: 1/k + beta max(d + 1/k, 1 - d)."""
+    return 1.0 / k + np.asarray(beta, float) * np.maximum(d + 1.0 / k, 1.0 - d)
 
 
 def _alpha_hypothesis(needed: float, n: int) -> tuple[str, ...]:

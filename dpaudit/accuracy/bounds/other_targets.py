@@ -14,22 +14,11 @@ from fractions import Fraction
 import numpy as np
 
 from dpaudit.accuracy.bound import Variant
-from dpaudit.accuracy.bounds.above_threshold import improved_alpha, panels
+from dpaudit.accuracy.bounds.above_threshold import panels
 from dpaudit.accuracy.bounds.deciles import DECILES, histogram_alpha, sharp_ranks
 from dpaudit.accuracy.conditions import Real, check
 from dpaudit.accuracy.distributions.order_statistics import above, as_fraction, below, rank
 from dpaudit.errors import InvalidArgument
-
-
-def _ranks(
-    n: int, steps: int, quantile: Fraction, epsilon: float, beta: float, variant: Variant, releases: int
-) -> tuple[int, int]:
-    if variant is Variant.MONOTONE_NOISE:
-        needed = improved_alpha(steps, beta, epsilon / releases)
-    else:
-        needed = histogram_alpha(steps, beta, epsilon, variant, releases)
-    lower, upper = sharp_ranks(n, quantile, needed)
-    return int(lower), int(upper)
 
 
 def sample_quantile_error(
@@ -62,7 +51,7 @@ def sample_quantile_error(
     """
     check(n=n, steps=steps, epsilon=epsilon, beta=beta)
     level = as_fraction(quantile)
-    lower, upper = _ranks(n, steps, level, epsilon, beta, variant, releases)
+    lower, upper = sharp_ranks(n, level, histogram_alpha(steps, beta, epsilon, variant, releases))
     if not lower <= int(rank(n, level)) <= upper:
         raise InvalidArgument(f"n={n}, beta={beta!r} leave no record between the ranks {lower} and {upper}.")
     return (min(upper, n + 1) - max(lower, 0)) / (n + 1) + 1.0 / steps + beta
@@ -96,7 +85,7 @@ def root_mean_squared_error(
     check(n=n, steps=steps, epsilon=epsilon, beta=beta)
     level = as_fraction(quantile)
     d, h = float(level), 1.0 / steps
-    lower, upper = _ranks(n, steps, level, epsilon, beta, variant, releases)
+    lower, upper = sharp_ranks(n, level, histogram_alpha(steps, beta, epsilon, variant, releases))
     # E(Y + h)^2 for Y = (d - X)_+ is h^2 + int_0^d 2 (y + h) P(Y > y) dy.
     over = _moment(lambda y: 2.0 * y * above(d + y, upper, n), 1.0 - d, n)
     under = h**2 + _moment(lambda y: 2.0 * (y + h) * below(d - y, lower, n), d, n)

@@ -13,8 +13,8 @@ from dpaudit.accuracy.distributions.data_law import NORMAL, UNIFORM, DataLaw
 from dpaudit.accuracy.distributions.order_statistics import below, decile, level_of, rank
 from dpaudit.accuracy.regions import Axis, Range
 from dpaudit.accuracy.theorem import Effort, Theorem, TheoremForm
-from dpaudit.accuracy.truths.certified import HistogramSetting
-from dpaudit.accuracy.truths.quantile_errors import approximate_probability, histogram_probability
+from dpaudit.accuracy.truths.certified import HistogramSetting, probability_at_mean_counts
+from dpaudit.accuracy.truths.quantile_errors import histogram_probability
 
 _DECILES = list(range(1, 10))
 QUANTILE: dict[str, tuple[str, Any]] = {"quantile": ("quantile", None)}
@@ -193,7 +193,7 @@ def _hopeless(variant: Variant, law: DataLaw) -> Callable[[Mapping[str, Any]], b
         if bound.vacuous or not bound.applies:
             return True
         setting = _setting(law, point)
-        return approximate_probability(setting, *_interval(variant, setting, point["gamma"])) > bound.value + 0.01
+        return probability_at_mean_counts(setting, *_interval(variant, setting, point["gamma"])) > bound.value + 0.01
 
     return hopeless
 
@@ -246,13 +246,13 @@ def _histogram(
                 Variant.SEMI_REPAIRED,
                 Status.VIOLATED,
                 coarse,
-                "eta repaired, alpha kept: false, the discretisation is ignored and alpha forgets epsilon/9",
+                "eta repaired, alpha kept: false, the discretisation is ignored and alpha ignores epsilon/9",
             ),
             form(
                 Variant.SEMI_WIDENED,
                 Status.VIOLATED,
                 fine,
-                "allowing for the discretisation: still false, alpha forgets epsilon/9",
+                "allowing for the discretisation: still false, alpha ignores epsilon/9",
                 hopeless=_hopeless(Variant.SEMI_WIDENED, law),
             ),
             form(Variant.CORRECTED_72, Status.HOLDS, region, "alpha = 72 log(2k/beta)/epsilon"),

@@ -193,7 +193,7 @@ THEOREMS = (
                 _printed(Variant.PRINTED),
                 Status.VIOLATED,
                 {**_HUGE, "beta": Range(1e-9, 1e-6)},
-                "false, but only for huge n (10^11): alpha forgets epsilon/9, and fits only one beta",
+                "false, but only for huge n (10^11): alpha ignores epsilon/9, and fits only one beta",
             ),
             _form(
                 Variant.ALPHA_REPAIRED,
@@ -241,7 +241,7 @@ THEOREMS = (
                 _closed,
                 Status.VIOLATED,
                 {"n": [300_000, 1_000_000, 3_000_000], "i": _DECILES, "epsilon": Range(0.0006, 0.008)},
-                "false: 2 alpha/n is split into a product (1.4 times too small), and epsilon/9 is forgotten",
+                "false: 2 alpha/n is split into a product (1.4 times too small), and epsilon/9 is ignored",
             ),
             *_corrected_forms(closed=True, region=_without_beta(_SMALL), note=", best beta"),
         ),

@@ -216,8 +216,7 @@ def probability(setting: HistogramSetting, low: float, high: float, blocks: int 
 
     ``blocks`` and ``cells`` are those of :func:`survival`.
     """
-    first = max(0, math.ceil((low - setting.low) / setting.width - 1e-9))
-    last = math.floor((high - setting.low) / setting.width + 1e-9)
+    first, last = _grid_inside(setting, low, high)
     curve = survival(setting, (first, last + 1), blocks, cells)
     (start_low, start_high), (stop_low, stop_high) = curve.at(first), curve.at(last + 1)
     return Truth(low=max(0.0, start_low - stop_high), high=min(1.0, start_high - stop_low), method="certified")
@@ -239,10 +238,15 @@ def probability_at_mean_counts(
     cells : int
         Number of noise cells, as for :func:`survival`.
     """
-    first = max(0, math.ceil((low - setting.low) / setting.width - 1e-9))
-    last = math.floor((high - setting.low) / setting.width + 1e-9)
+    first, last = _grid_inside(setting, low, high)
     ends, f_first, f_last = _blocks(setting, (first, last + 1), blocks)
     sizes, middle = np.diff(ends), setting.n * 0.5 * (f_first + f_last)
     curve = 0.5 * sum(_average(setting, middle, sizes, cells, upper=upper) for upper in (True, False))
     at_ends = Survival(ends, np.asarray(curve), np.asarray(curve))
     return at_ends.at(first)[0] - at_ends.at(last + 1)[0]
+
+
+def _grid_inside(setting: HistogramSetting, low: float, high: float) -> tuple[int, int]:
+    """Return the first and the last grid point in [low, high]; one within rounding of an end is inside."""
+    first = max(0, math.ceil((low - setting.low) / setting.width - 1e-9))
+    return first, math.floor((high - setting.low) / setting.width + 1e-9)

@@ -126,19 +126,6 @@ def histogram_mean_error(setting: HistogramSetting, against: float | None = None
     return truth
 
 
-def approximate_probability(setting: HistogramSetting, low: float, high: float) -> float:
-    """P(low <= A <= high) with every count at its mean: a fast approximation for many records.
-
-    Parameters
-    ----------
-    setting : HistogramSetting
-        The parameters of the method.
-    low, high : float
-        Ends of the interval.
-    """
-    return certified.probability_at_mean_counts(setting, low, high)
-
-
 def inverse_sensitivity_errors(
     data: Real,
     r: int,

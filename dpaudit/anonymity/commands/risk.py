@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     columns = add_columns(parser)
     add_hierarchies(columns)
     columns.add_argument(
-        "--id", metavar="COLUMN", help="which record is whose, in all files; the attacker does not use it"
+        "--id", metavar="COLUMN", help="the column that identifies people in all files; the attacker does not use it"
     )
     attack = parser.add_argument_group("what the attacker has")
     attack.add_argument(
@@ -53,8 +53,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--earlier", action="append", default=[], metavar="FILE", help="an earlier release (needs --id)"
     )
     traces = parser.add_argument_group("traces (the quasi-identifiers make a point, --id says whose)")
-    traces.add_argument("--points", type=int, metavar="P", help="unicity: so many points of a trace are known")
-    traces.add_argument("--draws", type=int, metavar="N", help="sample so many sets of points")
+    traces.add_argument("--points", type=int, metavar="P", help="unicity: number of points of a trace that are known")
+    traces.add_argument("--draws", type=int, metavar="N", help="number of sets of points to sample")
     traces.add_argument("--seed", type=int, default=0, metavar="S", help="of --draws (%(default)s)")
     checks = parser.add_argument_group("checks")
     checks.add_argument(

@@ -72,7 +72,7 @@ def assess(
     threshold: float = THRESHOLD,
     require: Mapping[str, float | Fraction] | None = None,
 ) -> dict[str, Any]:
-    """Return everything that can be said about the risk of a release, as a document of plain values.
+    """Return all measures of the risk of a release, as a document of plain values.
 
     Parameters
     ----------

@@ -4,7 +4,7 @@ With f the number of released records of a class, and F the number of people of 
 (El Emam, Guide to the De-Identification of Personal Health Information, 2013, chapter 16):
 
 * the *prosecutor* knows that the target is in the release, and picks one of the f records: 1 / f;
-* the *journalist* wants anybody, and knows only the population: 1 / F;
+* the *journalist* looks for any person, and knows only the population: 1 / F;
 * the *marketer* links as many records as possible: of the f records of a class f / F are expected to be right.
 
 Without a population table, the release is taken to be the population (F = f), and the three agree.
@@ -103,7 +103,7 @@ def reidentification_risk(
     sizes = table.classes.sizes
     fitting, people = sizes, None
     if population is not None:
-        matches = population if isinstance(population, Matches) else _matched(table, population, hierarchies, missing)
+        matches = _matched(table, population, hierarchies, missing)
         fitting, people = people_per_class(matches), matches.people.records
     marketer = math.fsum(sizes / fitting) / table.records
     journalist = max(marketer, len(sizes) / int(fitting.sum()))
@@ -135,7 +135,7 @@ def k_map(
     >>> k_map(release, pd.DataFrame({"age": [20, 21, 22, 35, 36]})).value
     2
     """
-    matches = population if isinstance(population, Matches) else _matched(table, population, hierarchies, missing)
+    matches = _matched(table, population, hierarchies, missing)
     return decided("k-map", MeasureSense.AT_LEAST, table, people_per_class(matches))
 
 
@@ -182,7 +182,7 @@ def delta_presence(
     >>> print(delta_presence(release, pd.DataFrame({"age": [20, 21, 22, 23, 35, 36, 37, 50]})))
     presence between 0 and 0.5 (1 people certainly absent)
     """
-    matches = population if isinstance(population, Matches) else _matched(table, population, hierarchies, missing)
+    matches = _matched(table, population, hierarchies, missing)
     fitting = people_per_class(matches)
     several = matches.classes_per_group > 1
     if several.any():
@@ -214,8 +214,13 @@ def people_per_class(matches: Matches) -> NDArray[np.int64]:
 
 
 def _matched(
-    table: Table, population: pd.DataFrame, hierarchies: Mapping[Hashable, Hierarchy] | None, missing: MissingPolicy
+    table: Table,
+    population: pd.DataFrame | Matches,
+    hierarchies: Mapping[Hashable, Hierarchy] | None,
+    missing: MissingPolicy,
 ) -> Matches:
+    if isinstance(population, Matches):
+        return population
     return match_people(table, population, hierarchies=hierarchies, missing=missing)
 
 

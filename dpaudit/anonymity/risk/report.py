@@ -56,8 +56,8 @@ def html_report(document: dict[str, Any], shown: Callable[[str], str]) -> str:
         lines = "".join(f"<li>{escape(line)}</li>" for line in requirements(document))
         parts.append(f"<h2>Requirements</h2><ul>{lines}</ul>")
     for title, question, sentences in SECTIONS:
-        said = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences(document))
-        parts.append(f'<h2>{title}</h2><p class="question">{escape(question)}</p><ul>{said}</ul>')
+        items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences(document))
+        parts.append(f'<h2>{title}</h2><p class="question">{escape(question)}</p><ul>{items}</ul>')
     rows = "".join(
         f"<tr><td>{escape(', '.join(entry['columns']))}</td><td>{entry['unique']}</td><td>{percent(entry['share'])}</td></tr>"
         for entry in document["uniqueness"]["combinations"]

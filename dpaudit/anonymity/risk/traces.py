@@ -68,7 +68,7 @@ def unicity(
     points : int
         How many points the observer knows; all points of a person who has fewer.
     draws : int, optional
-        Draw so many random people and points, in place of counting all. Needed where there are too many to count.
+        Number of random people and points to draw, instead of counting all; needed if there are too many to count.
     rng : numpy.random.Generator, optional
         The source of the draws.
 

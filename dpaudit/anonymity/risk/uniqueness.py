@@ -13,7 +13,7 @@ from dpaudit.anonymity.tables.table import Classes, Table
 from dpaudit.errors import InvalidArgument
 
 _COMBINATIONS = 1 << 14
-"""Largest number of combinations of attributes that are looked at."""
+"""Largest number of combinations of attributes that are examined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ def uniqueness_by_columns(table: Table, *, largest: int | None = None) -> list[U
     table : Table
         The table.
     largest : int, optional
-        Look at combinations of at most so many attributes; by default at all of them.
+        Largest number of attributes of a combination; by default there is no limit.
 
     Examples
     --------

@@ -13,7 +13,7 @@ _WHO = {
 
 
 def one_in(risk: float) -> str:
-    """Return a risk as a person says it.
+    """Return a risk in words.
 
     >>> one_in(1.0), one_in(0.5), one_in(0.0906), one_in(0.0)
     ('certain', '1 in 2', '1 in 11', 'none')
@@ -43,62 +43,62 @@ def people(count: int) -> str:
 
 def singling_out(document: Document) -> list[str]:
     """Return the sentences on singling out."""
-    unique, said = document["uniqueness"], []
-    said.append(f"{unique['unique']} of {document['records']} records ({percent(unique['share'])}) are unique.")
+    unique, sentences = document["uniqueness"], []
+    sentences.append(f"{unique['unique']} of {document['records']} records ({percent(unique['share'])}) are unique.")
     for entry in document["attackers"]:
         key = ", ".join(f"{name}={value}" for name, value in entry["key"].items())
-        said.append(
+        sentences.append(
             f"An attacker who {_WHO[entry['attacker']]} ({entry['attacker']}) finds a record with probability "
             f"{entry['average']:.3g} on average, and {entry['maximum']:.3g} ({one_in(entry['maximum'])}) in the worst class, "
             f"number {entry['class']} ({key}); {percent(entry['above'])} of the records are above {document['threshold']:.3g}."
         )
     if "k_map" in document:
-        said.append(f"Every record fits at least {people(document['k_map'])} of the population (k-map).")
+        sentences.append(f"Every record fits at least {people(document['k_map'])} of the population (k-map).")
     if "presence" in document:
         presence = document["presence"]
-        said.append(
+        sentences.append(
             f"A person of the population is in the table with probability {presence['lower']:.3g} to {presence['upper']:.3g}; "
             f"{people(presence['absent'])} certainly not (delta-presence)."
         )
     if "population_uniqueness" in document:
         found = document["population_uniqueness"]
-        said.append(
+        sentences.append(
             f"About {found['estimate']:.3g} of {people(found['population'])} ({percent(found['share'])}) are unique in the "
             f"population, by the model of {found['model']} (pitman {found['pitman']:.4g}, zayatz {found['zayatz']:.4g}, "
             f"snb {found['snb']:.4g}). This is an estimate, not a bound."
         )
-    return said
+    return sentences
 
 
 def linkability(document: Document) -> list[str]:
     """Return the sentences on linkage with an external table, and with earlier releases."""
-    said = []
+    sentences = []
     if "linkage" in document:
         found = document["linkage"]
         assumption = ", knowing that all of them are in the table," if found["everyone"] else ""
-        said.append(
+        sentences.append(
             f"Linking an external table of {people(found['people'])}{assumption} finds records for {found['linked']}, and "
             f"exactly one record for {found['singled_out']}; guessing links {found['expected']:.4g}."
         )
         if found["present"] is not None:
-            said.append(
+            sentences.append(
                 f"{found['present']} of them are in the table: {found['right']} of the {found['singled_out']} single links are "
                 f"right, and {found['missed']} records were missed."
             )
         for entry in found["disclosures"]:
             checked = "" if entry["right"] is None else f", {entry['right']} of them rightly"
-            said.append(
+            sentences.append(
                 f"The attack learns {entry['attribute']} of {people(entry['disclosed'])}{checked}; guessing the most frequent "
                 f"value is right for {percent(entry['baseline'])}."
             )
     else:
-        said.append("No external table was given, so linkage was not tried.")
-    return said
+        sentences.append("No external table was given, so linkage was not tried.")
+    return sentences
 
 
 def inference(document: Document) -> list[str]:
     """Return the sentences on what can be inferred about a person."""
-    said = [
+    sentences = [
         f"{entry['attribute']}: {entry['disclosed']} of {document['records']} records ({percent(entry['share'])}) are in classes "
         "with one value; to know the class of a person is to know theirs. "
         f"The l-diversity is {entry['l']}, and the t-closeness {entry['t']:.3g}."
@@ -108,30 +108,30 @@ def inference(document: Document) -> list[str]:
         undecided = f" ({entry['undecided']} were not decided)" if entry["undecided"] else ""
         each = ", ".join(map(str, entry["alone"]))
         kept = f"{entry['m']}-invariant" if entry["m"] else "not m-invariant"
-        said.append(
+        sentences.append(
             f"All {len(entry['alone'])} releases together disclose {entry['attribute']} of {entry['disclosed']} of "
             f"{people(entry['people'])}{undecided}; each release alone: {each}. They are {kept}."
         )
-    return said or ["No sensitive column was named, so inference was not looked at."]
+    return sentences or ["No sensitive column was named, so inference was not examined."]
 
 
 def cost(document: Document) -> list[str]:
     """Return the sentences on what the release costs."""
     found = document["cost"]
     records = f"{found['suppressed_records']} records ({percent(found['suppressed_share'])})"
-    said = [
+    sentences = [
         f"{records} and {found['suppressed_cells']} cells are suppressed, {found['withheld']} records are withheld."
     ]
     if "granularity" in found:
         columns = ", ".join(f"{name} {lost:.3g}" for name, lost in found["granularity_by_column"].items())
-        said.append(
+        sentences.append(
             f"Information loss: {found['granularity']:.3g} by granularity ({columns}), {found['entropy']:.3g} by entropy."
         )
-    said += [
+    sentences += [
         f"A class predicts {name} wrongly for {percent(wrong)} of the records (classification metric)."
         for name, wrong in found["classification"].items()
     ]
-    return said
+    return sentences
 
 
 def requirements(document: Document) -> list[str]:

@@ -1,6 +1,7 @@
 """The command ``dpaudit accountant TARGET``: check a privacy accountant, and print where it is wrong.
 
-Exit codes: 0, nothing found; 1, something is wrong with it; 2, invalid arguments; 3, it refused every composition.
+Exit codes: 0, nothing found; 1, the accountant is wrong; 2, invalid arguments; 3, the accountant refused every
+composition.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ def _finding(finding: WrongReport) -> dict[str, Any]:
 
 
 def _plain(number: float) -> float | str:
-    """A number as JSON has it; infinities and NaN, which it has not, as text."""
+    """Return a number for JSON; infinities and NaN, which JSON lacks, as text."""
     return number if abs(number) < float("inf") else str(number)
 
 

@@ -67,7 +67,7 @@ def check_command(args: argparse.Namespace, settings: Settings, here: Path, out:
 
 
 def _look(audit: Audit, options: dict[str, Any]) -> Looked:
-    """Look at the exact law of the code; what it raises is left to the audit, which says more."""
+    """Check the exact law of the code; an exception is ignored here, because the audit reports it in more detail."""
     try:
         return look(audit.mechanism, audit.claim, audit.neighbours, name=audit.name, **options)
     except DPAuditError:

@@ -73,7 +73,7 @@ def _fish(parsers: Parsers) -> Iterator[str]:
         seen = f"-n '__fish_seen_subcommand_from {name}'" if name else "-n __fish_use_subcommand"
         for action in parser._actions:
             words = f" -x -a {shlex.quote(' '.join(_choices(action)))}" if action.choices else ""
-            # What the help says with argparse's own placeholders, %(default)s, is left out.
+            # Placeholders of argparse in the help, such as %(default)s, are left out.
             text = f" -d {shlex.quote(action.help)}" if action.help and "%(" not in action.help else ""
             if action.option_strings:
                 names = " ".join(f"-l {o[2:]}" if o.startswith("--") else f"-s {o[1:]}" for o in action.option_strings)

@@ -1,4 +1,4 @@
-"""``dpaudit init``: a first audit file and a CI workflow, next to what is there already."""
+"""``dpaudit init``: a first audit file and a CI workflow, beside existing files."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def requirement(direct_url: str | None) -> str | None:
 
 
 def write_scaffold(folder: Path) -> list[str]:
-    """Write what is missing below ``folder`` and return what to tell the user. Nothing is ever overwritten."""
+    """Write the missing files below ``folder``, and return a message for each. No file is overwritten."""
     if not folder.is_dir():
         raise InvalidArgument(f"folder={str(folder)!r} is not a folder; make it first.")
     lines = []
@@ -101,7 +101,7 @@ def write_scaffold(folder: Path) -> list[str]:
         except OSError as error:
             raise InvalidArgument(f"{str(path.parent)!r} cannot be made: {error.strerror or error}.") from None
         try:
-            # "x": a file that appears between a look and the writing is not overwritten either.
+            # "x": a file that another process creates in the meantime is not overwritten either.
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
             lines.append(f"wrote {path}")
@@ -118,7 +118,7 @@ def write_scaffold(folder: Path) -> list[str]:
         "Next:",
         f"  {where}dpaudit run                  # runs audits/; it finds nothing",
         "  halve the scale in audits/first_audit.py and run it again: a violation, with its witness",
-        "  dpaudit run --html report.html   # the same to look at",
+        "  dpaudit run --html report.html   # the same as a page",
         "To let pytest run the audits too, add to pyproject.toml:",
         "  [tool.dpaudit]",
         '  audits = ["audits"]',

@@ -11,7 +11,7 @@ r"""Divergences between two exact laws.
 
 The first three take the larger of both orders unless ``order="forward"``. They are infinite (``delta``: one) where
 supports do not meet, and never NaN. Values have a relative accuracy of about 1e-12, also where they are 1e-20: sums and
-integrals of non-negative terms in logs, split at every kink, followed outwards until nothing is left.
+integrals of non-negative terms in logs, split at every kink, followed outwards until the rest is negligible.
 """
 
 from __future__ import annotations

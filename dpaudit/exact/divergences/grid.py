@@ -14,7 +14,7 @@ from dpaudit.exact.divergences.pair import FAR, Kernel, largest, log_ratio
 from dpaudit.exact.form import Array, Form, Integers, Lattice, log_sum, same
 
 _NEGLIGIBLE = 46.0
-"""Sums end where what is left is below exp(-46) = 1e-20 of the total."""
+"""Sums end where the rest is below exp(-46) = 1e-20 of the total."""
 _MOST_POINTS = 1 << 26
 """Largest number of grid points that are summed."""
 _CHUNK = 1 << 18

@@ -28,8 +28,9 @@ from scipy.special import gammaln
 from dpaudit._util.validation import check_count, check_interval, check_open_unit
 from dpaudit.errors import InvalidArgument, LawError
 from dpaudit.exact.form import Array
-from dpaudit.exact.mechanism_laws.above_threshold import gauss_log_error, gauss_rule, noise_scales
+from dpaudit.exact.mechanism_laws.above_threshold import noise_scales
 from dpaudit.exact.mechanism_laws.histogram import as_quantile
+from dpaudit.exact.mechanism_laws.threshold_quadrature import gauss_log_error, gauss_rule
 
 Rule = tuple[Array, Array]
 
@@ -176,7 +177,8 @@ def _digits(left: float, right: float, b1: float, tolerance: float) -> float:
 
 @functools.cache
 def _lattice_rule(size: int, degree: int) -> tuple[NDArray[np.intp], Array]:
-    """Some of the integers 0, ..., size - 1, with positive weights that sum polynomials up to ``degree`` over all of them.
+    """Return some of the integers 0, ..., size - 1, with positive weights that give the sum over all of them exactly,
+    for polynomials up to ``degree``.
 
     The integers next to Gauss-Legendre points, so that few are needed; more until the least weights that do it are positive.
     """

@@ -10,10 +10,10 @@ from scipy import integrate
 from dpaudit.accuracy.bound import Variant
 from dpaudit.accuracy.bounds import above_threshold as at
 from dpaudit.exact.mechanism_laws.above_threshold import (
-    above_threshold_closed_form,
     above_threshold_log_pmf,
     worst_case_epsilon,
 )
+from dpaudit.exact.mechanism_laws.threshold_closed_form import above_threshold_closed_form
 from dpaudit.statements.statement import Chapter, Evidence, Kind, Standing, close, reference
 
 CHAPTER = Chapter("report")

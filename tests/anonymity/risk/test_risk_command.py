@@ -146,7 +146,7 @@ def test_hostile_text_reaches_neither_terminal_nor_page(files, capsys):
     assert "&lt;script&gt;" in page
     assert call("risk", "odd.csv", "-q", "q", "--population", "odd.csv", "--external", "release.csv")[0] == 2
     (files / "other.csv").write_text("q,s\n1,a\n")
-    assert call("risk", "odd.csv", "-q", "q", "--population", "other.csv")[0] == 2  # nobody fits the class
+    assert call("risk", "odd.csv", "-q", "q", "--population", "other.csv")[0] == 2  # no person fits the class
     error = capsys.readouterr().err
     assert "\\x1b[31m\\n::error::" in error
     assert "\x1b" not in error

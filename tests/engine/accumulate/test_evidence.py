@@ -114,7 +114,7 @@ def scaled(scale: float) -> Any:
     return dpaudit.per_release(mechanism)
 
 
-def test_what_changed_starts_afresh_and_goes_on_when_it_comes_back(tmp_path: Path) -> None:
+def test_a_changed_audit_starts_anew_and_the_old_one_can_be_continued(tmp_path: Path) -> None:
     file = tmp_path / "file"
     first = run(file, scaled(1.0), samples=300)
     other = run(file, scaled(2.0), samples=300)
@@ -275,7 +275,7 @@ def test_two_runs_at_once_are_noticed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("options", [{"channel": "timing"}, {"claim": dpaudit.MetricDP(1.0, lambda a, b: 1.0)}])
-def test_what_cannot_be_accumulated_says_so(tmp_path: Path, options: dict[str, Any]) -> None:
+def test_audits_that_cannot_be_accumulated_are_errors(tmp_path: Path, options: dict[str, Any]) -> None:
     claim = options.pop("claim", dpaudit.PureDP(1.0))
     with pytest.raises(InvalidArgument, match="is not possible with"):
         dpaudit.audit(noisy, claim, PAIR, accumulate=tmp_path / "file", **options)

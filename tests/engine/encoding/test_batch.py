@@ -355,7 +355,7 @@ def test_the_dtype_of_an_array_says_nothing_about_its_entries() -> None:
     [[1, None], [1.0, None], np.array([1.0, 2.0]), np.array([1, 2]), np.array([1, None], object), [np.float32(1), "x"],
      [1, 2], [1.0, 2.5], pd.Series([1, None]), pd.Series([1, 2]), np.array([1, 2], np.uint8)],
 )  # fmt: skip
-def test_a_number_looks_the_same_whatever_brought_it(outputs: Any) -> None:
+def test_a_number_is_encoded_the_same_in_every_container(outputs: Any) -> None:
     assert fingerprint_of(encode(outputs), 0) == fingerprint_of(encode([1.0]), 0)
 
 

@@ -56,12 +56,12 @@ def test_features_of(output: Any, expected: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize("output", [None, 3, 2.5, True, np.float64(1), np.arange(3.0), Raised("ValueError"), 1j])
-def test_what_is_a_number_has_no_features(output: Any) -> None:
+def test_numbers_have_no_features(output: Any) -> None:
     assert features(output) == {}
     assert not may_have_features([output])
 
 
-def test_what_an_output_lacks() -> None:
+def test_features_of_absent_parts() -> None:
     assert feature({}, "count of 'a' in output") == 0.0
     assert feature("", "output ends with 'a'") == 0.0
     assert math.isnan(feature({}, "output['a']"))

@@ -238,7 +238,7 @@ def said_by(event: Event, outputs: list[Any]) -> list[bool]:
 
 
 @by_kind
-def test_a_shift_is_an_event_that_the_script_counts_alike(name: str) -> None:
+def test_the_script_counts_a_shift_as_the_audit_does(name: str) -> None:
     rng = np.random.default_rng(1)
     first, second = ([KINDS[name](x) for x in (shift + rng.laplace(size=250)).tolist()] for shift in (0.0, 5.0))
     sides = (encode(first), encode(second))
@@ -278,7 +278,7 @@ CHOICES: dict[str, tuple[Any, Any]] = {
 
 @pytest.mark.parametrize("name", CHOICES)
 @pytest.mark.parametrize("complement", [False, True])
-def test_a_choice_is_an_event_that_the_script_counts_alike(name: str, complement: bool) -> None:
+def test_the_script_counts_a_choice_as_the_audit_does(name: str, complement: bool) -> None:
     rng = np.random.default_rng(2)
     choice = CHOICES[name]
     first, second = ([choice[bit] for bit in (rng.random(300) < p).astype(int)] for p in (0.1, 0.9))
@@ -411,7 +411,7 @@ ARRAYS = [
 
 
 @pytest.mark.parametrize("batch", ARRAYS, ids=str)
-def test_an_array_and_a_list_of_its_entries_are_encoded_alike(batch: Any) -> None:
+def test_an_array_and_a_list_of_its_entries_have_one_encoding(batch: Any) -> None:
     whole, listed, mixed = encode(batch), encode(list(batch)), encode([*batch, None])
     assert whole.codes.tolist() == listed.codes.tolist() == mixed.codes[:-1].tolist()
     keys = record_keys(whole).tolist()

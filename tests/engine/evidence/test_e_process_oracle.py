@@ -264,7 +264,7 @@ def test_the_capital_at_the_start_is_one_and_late_experts_get_theirs_from_the_re
     past = np.array([[50, 50], [50, 50]])
     nothing = np.zeros((2, 2), dtype=np.int64)
     for views in (["a"], ["a", "b"], ["a", "b", "c", "d"], [f"late {k}" for k in range(30)]):
-        # Records without new outputs move no money, so the capital stays exactly one whoever joins.
+        # Records without new outputs move no money, so the capital stays exactly one, whichever experts join.
         wealth.settle([record_of(past, nothing, view=view) for view in views])
         assert wealth.settle([])[0] == pytest.approx(0.0, abs=1e-12)
     assert 0.0 < RESERVE < 1.0

@@ -164,7 +164,7 @@ BATCHES: dict[str, list[Any]] = {
 
 
 @pytest.mark.parametrize("name", BATCHES)
-def test_an_entry_of_an_array_of_objects_looks_as_it_does_alone(name: str) -> None:
+def test_an_entry_of_an_object_array_is_encoded_as_it_is_alone(name: str) -> None:
     outputs = BATCHES[name]
     together = record_keys(encode(np.array(outputs, dtype=object)))
     for place, output in enumerate(outputs):

@@ -313,7 +313,7 @@ def test_what_cannot_be_pickled(mechanism: Any, workers: Workers) -> None:
                 audit(mechanism, executor=executor, samples=6000)
 
 
-def test_what_exists_in_a_notebook_alone(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_mechanisms_defined_in_a_notebook(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     """It pickles, by its name in ``__main__``, and cannot be rebuilt there."""
 
     def typed_in(data: float) -> float:
@@ -347,7 +347,7 @@ def test_an_executor_that_was_shut_down(there: Any) -> None:
         audit(there.Waits(), executor=pool)
 
 
-def test_what_leaves_the_program_when_it_is_rebuilt_does_not_leave_ours(there: Any, workers: Workers) -> None:
+def test_an_exit_during_unpickling_does_not_end_the_audit(there: Any, workers: Workers) -> None:
     with ProcessPoolExecutor(1, mp_context=SPAWN) as pool:
         for executor in (workers, pool):
             with pytest.raises(dpaudit.InvalidArgument, match=r"cannot be sent.*SystemExit: 3"):
@@ -389,7 +389,7 @@ def test_an_executor_that_closes_in_mid_run_leaves_what_was_settled(there: Any, 
 
 
 def test_processes_that_cannot_be_started(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither is anybody left waiting, nor is the mechanism blamed."""
+    """The audit neither waits for ever nor blames the mechanism."""
     with (
         Workers(1, initializer=divmod, initargs=(1, 0)) as dies,
         pytest.raises(BrokenExecutor, match=r"exit code 1 while it started.*__main__"),
@@ -440,7 +440,7 @@ def test_a_killed_worker_ends_the_audit_where_draws_cannot_be_repeated(
 
 
 @pytest.mark.parametrize("by_value", [True, False])
-def test_a_lambda_outlives_a_pool_that_pickles_by_value(
+def test_a_lambda_works_after_its_pool_was_replaced_by_ours(
     by_value: bool, there: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loky = pytest.importorskip("joblib.externals.loky", reason="joblib is not installed")
@@ -467,9 +467,11 @@ def test_only_the_cause_of_a_lost_worker_is_reported(there: Any, tmp_path: Path)
     with loky.ProcessPoolExecutor(2) as pool:
         result = audit(there.OwnEntropyDiesOnce(tmp_path / "died"), executor=pool)
     assert result.stopped_by is StoppedBy.LOST_WORKER
-    (told,) = [message for message in result.messages if "A worker was lost" in message]
-    assert re.match(r"A worker was lost \(A worker process managed by the executor was unexpectedly terminated; ", told)
-    assert "\n" not in told
+    (message,) = [message for message in result.messages if "A worker was lost" in message]
+    assert re.match(
+        r"A worker was lost \(A worker process managed by the executor was unexpectedly terminated; ", message
+    )
+    assert "\n" not in message
 
 
 def test_draws_that_differ_from_process_to_process_are_not_repeated(
@@ -518,7 +520,7 @@ def test_a_task_that_raises(there: Any, workers: Workers) -> None:
         workers.submit(threading.Lock).result()
 
 
-def test_an_error_that_cannot_be_sent_still_says_what_it_says(there: Any, workers: Workers) -> None:
+def test_an_error_that_cannot_be_sent_keeps_its_message(there: Any, workers: Workers) -> None:
     with pytest.raises(dpaudit.MechanismError, match="the device gave no answer"):
         audit(there.BreaksTheProtocol(), executor=workers)
 
@@ -620,7 +622,7 @@ def test_two_workers_draw_almost_twice_as_fast(there: Any, workers: Workers) -> 
         assert seconds(one) / seconds(workers) > 1.6
 
 
-def test_processes_are_gone_in_the_end() -> None:
+def test_no_process_is_left_at_the_end() -> None:
     executor = Workers(2)
     pids = {executor.submit(os.getpid).result() for _ in range(8)}
     executor.shutdown()

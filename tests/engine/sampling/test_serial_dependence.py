@@ -137,7 +137,7 @@ def test_mechanisms_that_remember_are_not_accused(make: Callable[[], Any], batch
 
 
 def test_values_that_repeat_by_chance_are_no_dependence() -> None:
-    """Noise of one of 1000 seeds is drawn independently, and known to whoever tries the seeds.
+    """Noise of one of 1000 seeds is drawn independently, and an observer who tries all seeds knows it.
 
     Each audit ends INCONCLUSIVE with probability 0.002, so four of twelve do with probability below 1e-8.
     """

@@ -53,7 +53,7 @@ def found(promise: Promise, epsilon: float, audits: int) -> int:
     ],
     ids=str,
 )
-def test_what_is_promised_is_detected(promise: Promise) -> None:
+def test_promised_leaks_are_detected(promise: Promise) -> None:
     epsilon = promise.promised()
     assert promise.claimed < epsilon < math.inf
     first = found(promise, epsilon, 3)

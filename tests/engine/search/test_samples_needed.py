@@ -20,7 +20,7 @@ def audit(samples: int, claimed: float) -> Result:
 
 
 @pytest.mark.parametrize("claimed", [0.2, 1.0])
-def test_about_so_many_samples_decide(claimed: float) -> None:
+def test_about_the_named_number_of_samples_decides(claimed: float) -> None:
     """Twice the number decides, and half of it does not."""
     few = audit(600, claimed)
     assert few.verdict is Verdict.INCONCLUSIVE
@@ -33,7 +33,7 @@ def test_about_so_many_samples_decide(claimed: float) -> None:
     assert audit(few.samples_needed // 2, claimed).verdict is Verdict.INCONCLUSIVE
 
 
-def test_nothing_is_said_where_samples_do_not_help() -> None:
+def test_no_number_is_named_if_samples_do_not_help() -> None:
     constant = dpaudit.batched(lambda data, size, rng: np.zeros(size))
     result = dpaudit.audit(constant, PureDP(1.0), [([], [1])], samples=20_000, seed=0)
     assert result.verdict is Verdict.INCONCLUSIVE

@@ -259,6 +259,6 @@ def test_vectors_are_not_rounded_silently():
     ],
     ids=["bound below the scale", "bound too large", "epsilon too small", "too many bits", "negative bits"],
 )
-def test_what_cannot_be_kept_is_refused(kind, arguments):
+def test_parameters_that_cannot_be_kept_are_refused(kind, arguments):
     with pytest.raises(InvalidArgument):
         kind(**arguments)

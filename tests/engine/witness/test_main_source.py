@@ -72,7 +72,7 @@ def defined(tmp_path: Path, text: str) -> object:
     ],
     ids=["lambda", "object", "closure", "name of the script", "another math", "undefined", "instance"],
 )
-def test_what_cannot_be_written_down_stays_a_placeholder(tmp_path: Path, text: str) -> None:
+def test_code_without_source_stays_a_placeholder(tmp_path: Path, text: str) -> None:
     assert main_source(defined(tmp_path, text)) is None
 
 

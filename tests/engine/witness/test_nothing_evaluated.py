@@ -1,4 +1,5 @@
-"""The repr of a row or of a mechanism is text of others: it is parsed, never evaluated, and cannot leave its comment."""
+"""The repr of a row or of a mechanism comes from user code: it is parsed, never evaluated, and cannot leave its
+comment."""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ def test_neither_rows_nor_mechanisms_are_evaluated(tmp_path: Path) -> None:
     assert not MARK.exists()
 
 
-def test_a_script_holds_text_of_others_in_comments_only() -> None:
+def test_a_script_holds_reprs_of_user_code_in_comments_only() -> None:
     row = Row("x\rprint('INJECTED')\n\0print('INJECTED')\x0c")
     result = dpaudit.audit(dpaudit.batched(Noisy().sample), dpaudit.PureDP(1.0), [([], [row])], samples=20_000)
     assert result.witness is not None
