@@ -444,7 +444,8 @@ def corrected_mean_error_bound(
 
 def _failure(d: float, k: Real, beta: ArrayLike) -> Real:
     """Return what discretisation and a failure of AboveThreshold add to the error: 1/k + beta max(d + 1/k, 1 - d)."""
-    return 1.0 / k + np.asarray(beta, float) * np.maximum(d + 1.0 / k, 1.0 - d)
+    added: Real = 1.0 / k + np.asarray(beta, float) * np.maximum(d + 1.0 / k, 1.0 - d)
+    return added
 
 
 def _alpha_hypothesis(needed: float, n: int) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def sample_quantile_error(
     lower, upper = sharp_ranks(n, level, histogram_alpha(steps, beta, epsilon, variant, releases))
     if not lower <= int(rank(n, level)) <= upper:
         raise InvalidArgument(f"n={n}, beta={beta!r} leave no record between the ranks {lower} and {upper}.")
-    return (min(upper, n + 1) - max(lower, 0)) / (n + 1) + 1.0 / steps + beta
+    return float((min(upper, n + 1) - max(lower, 0)) / (n + 1) + 1.0 / steps + beta)
 
 
 def root_mean_squared_error(
