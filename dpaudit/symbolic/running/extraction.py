@@ -29,8 +29,8 @@ from dpaudit.symbolic.laws.joint import Joint
 from dpaudit.symbolic.laws.outputs import OutputCoordinate, coordinates, kind_of, merged_sums, read, settle
 from dpaudit.symbolic.running.coverage import Lines
 from dpaudit.symbolic.running.generator import Replay, Replaying, SymbolicGenerator, evaluated, used_otherwise
+from dpaudit.symbolic.running.loops.renewal import Comeback, factors
 from dpaudit.symbolic.running.patches import Reach, symbolic_functions, symbolic_randomness
-from dpaudit.symbolic.running.renewal import Comeback, factors
 from dpaudit.symbolic.running.state import PlainVariables
 from dpaudit.symbolic.values.paths import Fork, PathCut, Returned, Stop, Trace, active, is_user_code, running
 from dpaudit.symbolic.values.regions import Region
@@ -146,7 +146,7 @@ class _Explorer:
         """Explore, put back what the runs changed, and refuse a function that changed anything."""
         surroundings, generators = PlainVariables(self.reach), self.reach.states()
         try:
-            result = self._explore(surroundings)
+            result = self._explore()
         finally:
             changed = surroundings.restore()
         if changed:
@@ -158,7 +158,7 @@ class _Explorer:
             raise Stop("The function drew from a random generator that it holds in a way that is not followed")
         return result
 
-    def _explore(self, surroundings: PlainVariables) -> Extraction:
+    def _explore(self) -> Extraction:
         started = time.monotonic()
         tie = itertools.count()
         waiting: list[tuple[float, int, Fork]] = [(0.0, next(tie), Fork((), (), 0.0))]
@@ -173,7 +173,7 @@ class _Explorer:
                 unfollowed.append((fork.choices, math.exp(-negative)))
                 continue
             deadline = started + PATH_TIMES * self.limits.seconds
-            trace = Trace(fork.choices, fork.signatures, deadline=deadline, outside=surroundings.state)
+            trace = Trace(fork.choices, fork.signatures, deadline=deadline)
             leaf: Leaf | None = None
             try:
                 leaf = self._leaf(trace, self._symbolic(trace))

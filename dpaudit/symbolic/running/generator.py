@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.symbolic.running.renewal import arrive
+from dpaudit.symbolic.running.loops.renewal import arrive
 from dpaudit.symbolic.values import sources
 from dpaudit.symbolic.values.arithmetic import of_draw
 from dpaudit.symbolic.values.arrays import SymbolicArray, cells_of, has_symbols

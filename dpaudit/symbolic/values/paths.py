@@ -18,7 +18,7 @@ import os
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -150,11 +150,8 @@ class Trace:
     generators: list[Any] = field(default_factory=list)
     deadline: float = math.inf
     """Monotonic time after which the path is cut: one call may ask without end, as ``str`` of a large random number does."""
-    outside: Callable[[], Hashable] = lambda: None
-    """Returns the contents of all variables outside of the function; None if they cannot be compared."""
     visits: dict[Any, list[Any]] = field(default_factory=dict)
-    """Calls of random functions by frame and place; see dpaudit.symbolic.running.renewal."""
-    first_seen: dict[Any, int] = field(default_factory=dict)
+    """Calls of random functions by frame and place; see dpaudit.symbolic.running.loops."""
     returned: tuple[int, ...] | None = None
     """The choices up to the state to which the run came back."""
     stopped: Stop | None = None
@@ -167,6 +164,9 @@ class Trace:
         """Make a new draw."""
         if len(self.draws) >= 20_000:
             raise stop("More than 20000 random draws in one release")
+        if time.monotonic() > self.deadline:
+            self.cut = True
+            raise PathCut
         drawn = Draw(self, len(self.draws), source, call)
         self.draws.append(drawn)
         self.regions[drawn.index] = FULL
