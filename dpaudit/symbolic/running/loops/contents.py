@@ -273,10 +273,10 @@ class Contents:
         attributes = vars(value) if hasattr(value, "__dict__") else {}
         return self.of(kind), content, tuple(slots), self._pairs(attributes)
 
-    def _base_content(self, base: type, value: Any) -> Hashable:
+    def _base_content(self, base: Any, value: Any) -> Hashable:
         if base in (tuple, list):
-            return self._items(list(base.__iter__(value)))  # type: ignore[attr-defined]
-        return base.__repr__(value)
+            return self._items(list(base.__iter__(value)))
+        return str(base.__repr__(value))
 
     def _of_symbol(self, value: Any) -> Hashable:
         for drawn in value.draws():

@@ -83,10 +83,9 @@ def place_of(frame: types.FrameType, *, innermost: bool) -> Place | None:
         called = _resolved(callee, frame, variables)
     except LookupError:
         return None
-    names = live[offset]
-    return Place(
-        called, {name: value for name, value in variables.items() if names is None or name in names or name in needed}
-    )
+    read = live[offset]
+    kept = {name: value for name, value in variables.items() if read is None or name in read or name in needed}
+    return Place(called, kept)
 
 
 def makes_a_draw(called: Any) -> bool:
@@ -274,11 +273,11 @@ def _after(step: dis.Instruction, stack: Stack, *, jump: bool) -> Stack:
         return stack if jump else stack[:-1]
     taken = _taken(step)
     if taken is not None:
-        kept, called = stack[: len(stack) - taken], stack[len(stack) - taken :]
+        below, called = stack[: len(stack) - taken], stack[len(stack) - taken :]
         callee = _callee(called)
         if name == "CALL" and callee in _PURE_CALLS:
-            return (*kept, _value((callee, *called[2:])))
-        return (*map(_stale, kept), _HIDDEN)
+            return (*below, _value((callee, *called[2:])))
+        return (*map(_stale, below), _HIDDEN)
     change = dis.stack_effect(step.opcode, step.arg if step.opcode >= dis.HAVE_ARGUMENT else None, jump=jump)
     return (_HIDDEN,) * (len(stack) + change)  # a variable is stored, an iterator made, ...
 
@@ -302,9 +301,9 @@ def _loaded(step: dis.Instruction, stack: Stack) -> Stack | None:
         case "LOAD_METHOD":
             return (*stack[:-1], ("attribute", stack[-1], step.argval), stack[-1])
         case "LOAD_ATTR":
-            entry = ("attribute", stack[-1], step.argval)
+            attribute = ("attribute", stack[-1], step.argval)
             method = sys.version_info >= (3, 12) and (step.arg or 0) & 1
-            return (*stack[:-1], entry, stack[-1]) if method else (*stack[:-1], entry)
+            return (*stack[:-1], attribute, stack[-1]) if method else (*stack[:-1], attribute)
     return None
 
 
