@@ -25,6 +25,7 @@ import numpy as np
 
 from dpaudit.exact.form import Array, Continuous, Form, Tail
 from dpaudit.exact.quadrature import log_integral, log_integrals, resolved
+from dpaudit.symbolic.laws import shared_draw
 from dpaudit.symbolic.values import forms
 from dpaudit.symbolic.values.paths import Constraint, Stop, Trace
 from dpaudit.symbolic.values.regions import FULL, Region
@@ -50,6 +51,7 @@ class Joint:
     regions: dict[int, Region]
     edges: dict[int, dict[int, list[Constraint]]]
     components: list[list[int]]
+    nodes: dict[int, Node] = field(default_factory=dict)
 
     @classmethod
     def of(cls, trace: Trace) -> Joint:
@@ -100,15 +102,26 @@ class Joint:
             raise Stop("A comparison of several whole random numbers in a chain is not followed")
         form = source.form if source.shares is None else Form({x: math.log(share) for x, share in source.shares})
         region = self.regions[index]
-        whole = source if region is FULL and not children else None
+        whole = source if region is FULL else None
+        messages = [Message(*child, index, source.integer) for child in children]
         return Node(
-            index, forms.restricted(form, region), [Message(*child, index, source.integer) for child in children], whole
+            index,
+            form if region is FULL else forms.restricted(form, region),
+            messages,
+            whole if not children else None,
+            source=whole if parent is None else None,
         )
+
+    def hung_up(self, component: list[int]) -> Node:
+        """The tree of a component, hung up at the draw that was compared most."""
+        root = max(component, key=lambda index: len(self.edges[index]))
+        if root not in self.nodes:
+            self.nodes[root] = self.density(root)
+        return self.nodes[root]
 
     def log_mass(self, component: list[int]) -> tuple[float, float]:
         """Log-probability of a component, and its relative error."""
-        root = max(component, key=lambda index: len(self.edges[index]))
-        node = self.density(root)
+        node = self.hung_up(component)
         return node.log_total(), node.error()
 
 
@@ -144,11 +157,21 @@ class Node:
     messages: list[Message]
     whole: Source | None = None
     table: Cumulative | None = field(default=None)
+    source: Source | None = None
+    quick: tuple[float, float] | None = field(default=None, init=False)
+    """Log of the total, and its relative error, where a bound of it is proved."""
+
+    def __post_init__(self) -> None:
+        factors = [message.factor() for message in self.messages]
+        if factors and self.source is not None and self.source.name == "laplace" and None not in factors:
+            self.quick = shared_draw.log_integral(factor for factor in factors if factor is not None)
 
     def error(self) -> float:
         """Relative error of its total."""
         if not self.messages:
             return LAW_ROUNDING
+        if self.quick is not None:
+            return self.quick[1]
         deep = any(message.child.messages for message in self.messages)
         return TABLE_ERROR if deep else INTEGRAL_ERROR
 
@@ -170,6 +193,8 @@ class Node:
 
     def log_total(self) -> float:
         """Log of the total mass."""
+        if self.quick is not None:
+            return self.quick[0]
         atoms = [
             value + sum(float(m.log_value(np.array([x]))[0]) for m in self.messages)
             for x, value in self.form.atoms.items()
@@ -250,14 +275,25 @@ class Message:
     constraints: list[Constraint]
     parent: int
     whole_parent: bool
+    lines: list[tuple[float, float, bool, bool]] | None = field(default=None, init=False)
+
+    def factor(self) -> shared_draw.Factor | None:
+        """The message as a mass above or below one line of a whole Laplace draw; None if it is something else."""
+        if self.child.whole is None or self.child.whole.name != "laplace" or len(self.constraints) != 1:
+            return None
+        ((slope, shift, below, _),) = self.bounds()
+        return slope, shift, below
 
     def bounds(self) -> list[tuple[float, float, bool, bool]]:
         """Each constraint as a bound ``slope * x + shift`` on the child: whether it is from below, and strict."""
+        if self.lines is not None:
+            return self.lines
         found = []
         for constraint in self.constraints:
             factors = dict(constraint.terms)
             own, other = factors[self.child.index], factors[self.parent]
             found.append((float(-other / own), float(-constraint.constant / own), own > 0, constraint.strict))
+        self.lines = found
         return found
 
     def _interval(self, x: Array) -> tuple[Array, Array]:

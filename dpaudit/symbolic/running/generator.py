@@ -96,7 +96,8 @@ def scaled(name: str, shift: Any, factor: Any) -> Any:
         factor = factor.concrete()
     if factor == 0:
         return shift if is_symbol(shift) else float(shift)
-    return shift + of_draw(new_draw(_standard(name), name), factor=factor)
+    drawn = of_draw(new_draw(_standard(name), name), factor=factor)
+    return drawn if not is_symbol(shift) and shift == 0 else shift + drawn
 
 
 def whole(low: int, high: int) -> Any:
@@ -197,6 +198,8 @@ def numpy_draw(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any
     """Run one of numpy's methods; its own code checks the arguments and says which shape and type come out."""
     names = _SIGNATURES[name]
     given = {**dict(zip(names, args, strict=False)), **options}
+    if name in _FAMILIES and len(args) + len(options) == len(given) and _are_plain(given):
+        return _cell(name, {**_DEFAULTS, **given})
     out = given.pop("out", None)
     reference_options = {key: _stand_in(value) for key, value in given.items()}
     if out is not None and "size" not in given:
@@ -221,6 +224,16 @@ def numpy_draw(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any
     if isinstance(reference, np.ndarray):
         return SymbolicArray(cells, reference.dtype)
     return cells.item()
+
+
+def _are_plain(given: dict[str, Any]) -> bool:
+    """Return True for one draw with usual arguments, which need no check."""
+    kinds = {key: type(value) for key, value in given.items()}
+    return (
+        kinds.keys() <= {"loc", "scale"}
+        and all(kind in (int, float) and math.isfinite(given[key]) for key, kind in kinds.items())
+        and given.get("scale", 1.0) >= 0.0
+    )
 
 
 def _integer_range(given: dict[str, Any]) -> dict[str, Any]:

@@ -208,11 +208,7 @@ def symbolic_randomness(reach: Reach) -> Iterator[None]:
         replace(np.random, "default_rng", _unless_seeded(np.random.default_rng, SymbolicGenerator()))
         replace(np.random, "RandomState", _unless_seeded(np.random.RandomState, legacy))
         for name in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64", "SeedSequence"):
-            replace(
-                np.random,
-                name,
-                _unless_seeded(getattr(np.random, name), _refused(f"numpy.random.{name} without a seed")),
-            )
+            replace(np.random, name, _only_seeded(getattr(np.random, name), name))
         for name in _CLOCKS:
             replace(time, name, _not_from_user(getattr(time, name), f"time.{name}"))
         _swap_held(reach, undo, lambda value: known.get(id(value), _generator_for(value, python, legacy)))
@@ -391,6 +387,7 @@ def _function_of(owner: Any, name: str) -> Callable[..., Any]:
     return function
 
 
+@functools.lru_cache(maxsize=64)
 def _refused(name: str) -> Callable[..., Any]:
     def function(*_args: Any, **_options: Any) -> Any:
         raise stop(f"{name} is not followed")
@@ -413,6 +410,11 @@ def _unless_seeded(real: Any, symbolic: Any) -> Any:
         if not isinstance(real, type)
         else _ClassLike(real.__name__, (), {"real": real, "make": staticmethod(make)})
     )
+
+
+@functools.lru_cache(maxsize=64)
+def _only_seeded(real: Any, name: str) -> Any:
+    return _unless_seeded(real, _refused(f"numpy.random.{name} without a seed"))
 
 
 class _ClassLike(type):

@@ -139,6 +139,8 @@ class Trace:
     regions: dict[int, Region] = field(default_factory=dict)
     log_masses: dict[int, float] = field(default_factory=dict)
     constraints: list[Constraint] = field(default_factory=list)
+    known: set[Constraint] = field(default_factory=set)
+    """The constraints once more, to look one up."""
     made: list[int] = field(default_factory=list)
     seen: list[Any] = field(default_factory=list)
     forks: list[Fork] = field(default_factory=list)
@@ -228,14 +230,14 @@ class Trace:
         for option in options:
             for constraint in option:
                 self.check(*(self.draws[index] for index, _ in constraint.terms))
-        known = set(self.constraints)
         for number, option in enumerate(options):
-            if all(constraint in known for constraint in option):
+            if all(constraint in self.known for constraint in option):
                 return number
         chosen = self._choose(
             ("constraint", tuple(tuple(option) for option in options)), [self.log_bound] * len(options)
         )
-        self.constraints.extend(constraint for constraint in options[chosen] if constraint not in known)
+        self.constraints.extend(constraint for constraint in options[chosen] if constraint not in self.known)
+        self.known.update(options[chosen])
         return chosen
 
     def _choose(self, signature: Any, log_bounds: Sequence[float]) -> int:
