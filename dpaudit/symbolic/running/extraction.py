@@ -28,10 +28,12 @@ from dpaudit.mechanism import Raised
 from dpaudit.symbolic.laws.joint import Joint
 from dpaudit.symbolic.laws.outputs import OutputCoordinate, coordinates, kind_of, merged_sums, read, settle
 from dpaudit.symbolic.running.coverage import Lines
+from dpaudit.symbolic.running.functions import symbolic_functions
 from dpaudit.symbolic.running.generator import Replay, Replaying, SymbolicGenerator, evaluated, used_otherwise
 from dpaudit.symbolic.running.inside import aims_of, doubtful, inside
 from dpaudit.symbolic.running.loops.renewal import Comeback, factors
-from dpaudit.symbolic.running.patches import Reach, symbolic_functions, symbolic_randomness
+from dpaudit.symbolic.running.randomness import symbolic_randomness
+from dpaudit.symbolic.running.reach import Reach
 from dpaudit.symbolic.running.state import PlainVariables
 from dpaudit.symbolic.values.paths import Fork, PathCut, Returned, Stop, Trace, active, is_user_code, running
 from dpaudit.symbolic.values.sources import LAW_ROUNDING
@@ -354,7 +356,8 @@ def _made_by_us(error: BaseException) -> bool:
 
 
 _FOLDER = Path(__file__).parents[1]
-_OURS = {str(path) for path in (*(_FOLDER / "values").glob("*.py"), _FOLDER / "running" / "patches.py")}
+_REPLACED = (_FOLDER / "running" / name for name in ("functions.py", "randomness.py"))
+_OURS = {str(path) for path in (*(_FOLDER / "values").glob("*.py"), *_REPLACED)}
 
 
 class _Nothing:

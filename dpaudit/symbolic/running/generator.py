@@ -439,8 +439,9 @@ class PythonDraws:
 class LegacyDraws:
     """The functions of ``numpy.random`` and the methods of RandomState, with symbolic draws."""
 
-    def __init__(self) -> None:
-        self._generator = SymbolicGenerator()
+    @property
+    def _generator(self) -> SymbolicGenerator:
+        return SymbolicGenerator()
 
     def rand(self, *shape: int) -> Any:
         """numpy.random.rand."""

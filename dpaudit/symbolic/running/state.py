@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dpaudit._util.values import fingerprint
-from dpaudit.symbolic.running.patches import Reach
+from dpaudit.symbolic.running.reach import Reach
 from dpaudit.symbolic.values.paths import Stop
 
 _PLAIN = (bool, int, float, complex, str, bytes, list, dict, set, tuple, np.ndarray, type(None), np.generic)
