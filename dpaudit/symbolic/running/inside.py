@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.symbolic.laws import shared_draw
 from dpaudit.symbolic.laws.joint import Joint, Node
 from dpaudit.symbolic.values.paths import Stop, Trace
 from dpaudit.symbolic.values.regions import Region
@@ -72,7 +71,7 @@ def _inside_tree(joint: Joint, component: list[int], rng: np.random.Generator) -
     """Values of draws that were compared with each other: plain rejection, then one after the other along the tree."""
     trace = joint.trace
     node = joint.hung_up(component)
-    if node.quick is not None:
+    if node.is_star and node.source is not None and node.source.quantile is not None:
         return _around_shared(node, rng)
     drawn = {
         index: np.asarray(trace.draws[index].source.sample(joint.regions[index], _SAMPLES, rng)) for index in component
@@ -85,32 +84,33 @@ def _inside_tree(joint: Joint, component: list[int], rng: np.random.Generator) -
     if good.any():
         place = int(np.flatnonzero(good)[0])
         return {index: float(sample[place]) for index, sample in drawn.items()}
-    return _along_tree(joint, component, rng)
+    return _along_tree(node, rng)
 
 
 def _around_shared(node: Node, rng: np.random.Generator) -> dict[int, float]:
-    """Values of a Laplace draw, and of others that were compared with it alone."""
-    factors = [message.factor() for message in node.messages]
-    slopes, shifts, above = np.array(factors, dtype=np.float64).T
+    """Values of a draw, and of others with symmetric laws that were compared with it alone."""
     assert node.source is not None
     assert node.source.quantile is not None
     shared = node.source.quantile(0.01 + 0.98 * rng.random(_SAMPLES))
-    likely = sum(shared_draw.log_factor(factor, shared) for factor in factors if factor is not None)
+    likely = np.sum([message.log_value(shared) for message in node.messages], axis=0)
     weights = np.exp(likely - np.max(likely))
-    x = float(rng.choice(shared, p=weights / weights.sum()))
-    inward = np.where(above > 0.0, 1.0, -1.0) * (slopes * x + shifts)
-    tails = np.exp(shared_draw.log_factor((1.0, 0.0, True), inward))
-    values = node.source.quantile(tails * (0.05 + 0.9 * rng.random(tails.size))) * np.where(above > 0.0, -1.0, 1.0)
-    return {node.index: x} | {
-        message.child.index: float(value) for message, value in zip(node.messages, values, strict=True)
-    }
+    values = {node.index: float(rng.choice(shared, p=weights / weights.sum()))}
+    x = np.array([values[node.index]])
+    for message in node.messages:
+        ((_, _, above, _),) = message.bounds()
+        source = message.child.whole
+        assert source is not None
+        assert source.quantile is not None
+        tail = math.exp(float(message.log_value(x)[0]))
+        end = float(source.quantile(tail * (0.05 + 0.9 * rng.random())))
+        values[message.child.index] = -end if above else end
+    return values if all(map(math.isfinite, values.values())) else _along_tree(node, rng)
 
 
-def _along_tree(joint: Joint, component: list[int], rng: np.random.Generator) -> dict[int, float]:
+def _along_tree(node: Node, rng: np.random.Generator) -> dict[int, float]:
     from dpaudit.exact.laws.sampling import sample_density
 
-    node = joint.hung_up(component)
-    if any(joint.trace.draws[index].source.integer for index in component):
+    if node.form.continuous is None:
         raise Stop("No values were found that follow an unlikely path")
     values = {node.index: float(sample_density(node.continuous(), 1, rng)[0])}
     waiting = [node]
