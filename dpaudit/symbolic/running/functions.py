@@ -19,7 +19,7 @@ import numpy as np
 
 from dpaudit.symbolic.running.reach import Reach
 from dpaudit.symbolic.running.undo import Undo
-from dpaudit.symbolic.values import arithmetic
+from dpaudit.symbolic.values import arithmetic, comparing, transforming
 from dpaudit.symbolic.values.array_functions import asarray_of
 from dpaudit.symbolic.values.arrays import SymbolicArray, has_symbols
 from dpaudit.symbolic.values.paths import is_user_code
@@ -150,7 +150,7 @@ def _extreme(plain: Callable[..., Any]) -> Callable[..., Any]:
             return (
                 symbol if bound is None else arithmetic.binary("maximum" if plain is max else "minimum", symbol, bound)
             )
-        return values[arithmetic.largest(keys, smallest=plain is min)]
+        return values[comparing.largest(keys, smallest=plain is min)]
 
     return function
 
@@ -195,7 +195,7 @@ class Float(metaclass=_Numeric):
     """``float`` in the user's modules."""
 
     real = builtins.float
-    convert = staticmethod(arithmetic.as_float)
+    convert = staticmethod(transforming.as_float)
     symbolic_dtype = dtype = np.dtype(builtins.float)
 
 
@@ -203,5 +203,5 @@ class Int(metaclass=_Numeric):
     """``int`` in the user's modules."""
 
     real = builtins.int
-    convert = staticmethod(arithmetic.as_integer)
+    convert = staticmethod(transforming.as_integer)
     symbolic_dtype = dtype = np.dtype(builtins.int)

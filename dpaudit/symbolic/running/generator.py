@@ -19,11 +19,13 @@ from dpaudit.symbolic.running.loops.renewal import arrive
 from dpaudit.symbolic.values import sources
 from dpaudit.symbolic.values.arithmetic import of_draw
 from dpaudit.symbolic.values.arrays import SymbolicArray, cells_of, has_symbols
+from dpaudit.symbolic.values.operators import install
 from dpaudit.symbolic.values.paths import Draw, Returned, Stop, active, stop
 from dpaudit.symbolic.values.regions import Region
 from dpaudit.symbolic.values.sources import Source
 from dpaudit.symbolic.values.symbols import Steps, is_symbol
 
+install()
 _MOST_ORDERS = 5040
 """Largest number of orders of a permutation that is followed."""
 
