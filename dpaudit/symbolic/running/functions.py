@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.symbolic.running.loops.places import is_called
 from dpaudit.symbolic.running.reach import Reach
 from dpaudit.symbolic.running.undo import Undo
 from dpaudit.symbolic.values import arithmetic, comparing, transforming
@@ -88,8 +89,14 @@ def _math_pair(plain: Callable[..., Any], method: str) -> Callable[..., Any]:
     return function
 
 
-def _called_by_user() -> bool:
-    return is_user_code(sys._getframe(2).f_code.co_filename)
+def _called_by_user(function: Any) -> bool:
+    """Return True if the user's code calls a replaced function itself.
+
+    Compiled code has no frame, and calls numpy too: a generator with a seed makes its arrays by ``numpy.empty``, and would read
+    an array of symbols as one of floats.
+    """
+    frame = sys._getframe(2)
+    return is_user_code(frame.f_code.co_filename) and is_called(function, frame)
 
 
 @functools.lru_cache(maxsize=64)
@@ -111,7 +118,7 @@ def _maker(plain: Callable[..., Any]) -> Callable[..., Any]:
                 return made
             return plain(*args, **options)
         array = plain(*args, **options)
-        if array.dtype.kind not in "fiub" or array.size > 10_000 or not _called_by_user():
+        if array.dtype.kind not in "fiub" or array.size > 10_000 or not _called_by_user(function):
             return array
         return SymbolicArray(array.astype(object), array.dtype)
 
@@ -124,7 +131,7 @@ def _converter(plain: Callable[..., Any]) -> Callable[..., Any]:
     def function(value: Any, *args: Any, **options: Any) -> Any:
         args = tuple(getattr(arg, "symbolic_dtype", arg) for arg in args)
         options = {key: getattr(other, "symbolic_dtype", other) for key, other in options.items()}
-        if not has_symbols(value) or not _called_by_user():
+        if not has_symbols(value) or not _called_by_user(function):
             return plain(value, *args, **options)
         dtype = args[0] if args else options.get("dtype")
         result = asarray_of(value, dtype)

@@ -45,7 +45,10 @@ _NO_EFFECT = {
     *("JUMP_FORWARD", "JUMP_BACKWARD"),
 }
 _ONE_OF_TWO = {"BINARY_OP", "COMPARE_OP", "IS_OP", "CONTAINS_OP", "BINARY_SUBSCR"}
-_ONE_OF_ONE = {"UNARY_NEGATIVE", "UNARY_NOT", "UNARY_INVERT", "UNARY_POSITIVE", "TO_BOOL"}
+_ONE_OF_ONE = {
+    *("UNARY_NEGATIVE", "UNARY_NOT", "UNARY_INVERT", "UNARY_POSITIVE", "TO_BOOL"),
+    *("LIST_TO_TUPLE", "CALL_INTRINSIC_1"),
+}
 _BUILDS = {
     **dict.fromkeys(("BUILD_TUPLE", "BUILD_LIST", "BUILD_SET", "BUILD_SLICE", "BUILD_CONST_KEY_MAP"), 1),
     "BUILD_MAP": 2,
@@ -63,15 +66,12 @@ class Place(NamedTuple):
 
 def place_of(frame: types.FrameType, *, innermost: bool) -> Place | None:
     """Describe the call at which a frame stands; None if something is hidden."""
-    code = frame.f_code
-    if code.co_flags & _RESUMED:
+    if frame.f_code.co_flags & _RESUMED:
         return None  # others go on between its steps
-    offsets, stacks, live = _read(code)
-    offset = offsets[bisect.bisect_right(offsets, frame.f_lasti) - 1]  # caches follow an instruction
-    stack, call = stacks.get(offset, (None, None))
-    if stack is None or call is None or (taken := _taken(call)) is None or taken > len(stack):
+    standing = _standing(frame)
+    if standing is None:
         return None
-    waiting, callee = stack[: len(stack) - taken], _callee(stack[len(stack) - taken :])
+    offset, waiting, callee = standing
     variables = frame.f_locals
     needed: set[str] = set()
     for entry in waiting:
@@ -83,9 +83,28 @@ def place_of(frame: types.FrameType, *, innermost: bool) -> Place | None:
         called = _resolved(callee, frame, variables)
     except LookupError:
         return None
-    read = live[offset]
+    read = _read(frame.f_code)[2][offset]
     kept = {name: value for name, value in variables.items() if read is None or name in read or name in needed}
     return Place(called, kept)
+
+
+def is_called(function: Any, frame: types.FrameType) -> bool:
+    """Return True if a frame calls this function itself, and not compiled code that calls it; False if that is not known."""
+    standing = _standing(frame) if UNDERSTOOD else None
+    try:
+        return standing is not None and _resolved(standing[2], frame, frame.f_locals) is function
+    except LookupError:
+        return False
+
+
+def _standing(frame: types.FrameType) -> tuple[int, Stack, Entry] | None:
+    """Return the place of the call at which a frame stands, what waits below it, and what is called."""
+    offsets, stacks, _ = _read(frame.f_code)
+    offset = offsets[bisect.bisect_right(offsets, frame.f_lasti) - 1]  # caches follow an instruction
+    stack, call = stacks.get(offset, (None, None))
+    if stack is None or call is None or (taken := _taken(call)) is None or taken > len(stack):
+        return None
+    return offset, stack[: len(stack) - taken], _callee(stack[len(stack) - taken :])
 
 
 def makes_a_draw(called: Any) -> bool:
@@ -259,8 +278,9 @@ def _after(step: dis.Instruction, stack: Stack, *, jump: bool) -> Stack:
     if name in _BUILDS:
         kept = len(stack) - _BUILDS[name] * argument - (name == "BUILD_CONST_KEY_MAP")
         return (*stack[:kept], _value(stack[kept:]))
-    if name in ("LIST_EXTEND", "SET_UPDATE") and argument == 1:  # a list of constants
-        return (*stack[:-2], _value(stack[-2:]))
+    if name in ("LIST_EXTEND", "LIST_APPEND", "SET_UPDATE") and argument == 1:  # while a list is written down
+        joined = _value(stack[-2:])
+        return (*stack[:-2], joined) if joined != _HIDDEN else (*map(_stale, stack[:-2]), joined)
     if name == "COPY":
         return (*stack, stack[-argument])
     if name == "SWAP":
