@@ -236,3 +236,16 @@ def test_ties_between_whole_random_numbers_stop_the_extraction():
 def test_grids_that_are_transformed_lie_where_floats_have_them(function, cut):
     found = law_of(lambda data, rng: bool(function(rng.laplace())), None).outcomes()
     assert found[True] == pytest.approx(stats.laplace.sf(cut), rel=1e-12)
+
+
+def test_the_difference_of_two_exponential_draws_is_a_laplace_draw():
+    law = law_of(lambda data, rng: data + 3.0 * (rng.exponential() - rng.exponential()), 1.0)
+    x = np.array([-4.0, 1.0, 7.5])
+    assert law.log_prob(x) == pytest.approx(stats.laplace.logpdf(x, 1.0, 3.0), abs=1e-12)
+
+
+@pytest.mark.parametrize(("below_one", "hit"), [(1, False), (2, True)])
+def test_a_uniform_number_lies_on_a_grid_of_two_to_the_minus_53(below_one, hit):
+    cut = 1.0 - below_one * 2.0**-53
+    outcomes = law_of(lambda _, rng: bool(rng.random() > cut), None).outcomes()
+    assert (True in outcomes) is hit
