@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 from dpaudit._util.messages import described, traceback_text
 from dpaudit._util.terminal.console import Console
 from dpaudit.claims import Verdict, claim_delta
-from dpaudit.cli.collect import Collected, collect
+from dpaudit.cli.collect import BrokenFiles, Collected, collect
 from dpaudit.cli.config import Settings
 from dpaudit.cli.journal import Journal
 from dpaudit.cli.plan import RunPlan
@@ -254,7 +254,8 @@ _pools: dict[int, Workers] = {}  # in the process of a job: the workers of its a
 
 def _run_job(job: _Job) -> Outcome:
     """In a worker process: find the audit again by its name, and run it."""
-    found = {item.audit.name: item for item in collect(job.targets, root=job.root, here=job.here, broken=[])}
+    broken = BrokenFiles(interrupted=lambda: False)  # workers ignore interrupts until an audit runs
+    found = {item.audit.name: item for item in collect(job.targets, root=job.root, here=job.here, broken=broken)}
     options = {**job.options, "progress": None if relayed() else False, **_hooks(Journal(job.journal), job.key)}
     if job.workers > 1:
         if job.workers not in _pools:

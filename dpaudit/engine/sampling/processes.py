@@ -30,6 +30,7 @@ from dpaudit.errors import MechanismError
 
 ABANDONED_CALL_SECONDS = 0.25  # time that an abandoned call may still take before its process is killed
 EXIT_SECONDS = 5.0  # time that an idle process may take to exit
+START_SECONDS = 5.0  # time that the operating system may take to start all processes
 DIED_AT_START = (
     " while it started, which imports the main module: that must be a file in which executors are made under "
     "`if __name__ == '__main__':`"
@@ -176,6 +177,7 @@ class Workers(Executor):
         self._threads = [
             threading.Thread(target=self._serve, args=(process,), daemon=True) for process in self._processes
         ]
+        self._started = threading.Semaphore(0)  # released once for each process
         self._closed = False
         atexit.register(self.shutdown)
         if os.name == "posix":
@@ -183,6 +185,9 @@ class Workers(Executor):
             resource_tracker.ensure_running()
         for thread in self._threads:
             thread.start()
+        # A mechanism that ends this process while another one starts would leave that one with a traceback.
+        for _ in self._threads:
+            self._started.acquire(timeout=START_SECONDS)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Run a call in one of the processes."""
@@ -233,6 +238,7 @@ class Workers(Executor):
         with _without_interrupts():
             with contextlib.suppress(Exception):  # the next call reports it
                 process.open()  # start early, because importing takes a while
+            self._started.release()
             while (call := self._calls.get()) is not None:
                 if call.set_running_or_notify_cancel():
                     process.run(call)
