@@ -86,7 +86,7 @@ def compared(module: Any) -> Iterator[Row]:
         agree = 0
         seconds = [0.0, 0.0]
         for frame in frames:
-            mine, seconds[0] = timed(ours, as_table(frame), before=seconds[0])
+            mine, seconds[0] = timed(ours_on, ours, frame, before=seconds[0])
             other, seconds[1] = timed(theirs, module, function, frame, before=seconds[1])
             agree += math.isclose(mine, other, rel_tol=1e-9, abs_tol=1e-12)
         yield measure_row("pyCANON", name, agree, seconds, difference)
@@ -94,6 +94,10 @@ def compared(module: Any) -> Iterator[Row]:
 
 def as_table(frame: pd.DataFrame) -> anonymity.Table:
     return anonymity.Table.from_frame(frame, quasi_identifiers=QUASI_IDENTIFIERS, sensitive="disease")
+
+
+def ours_on(call: Callable[[anonymity.Table], Any], frame: pd.DataFrame) -> Any:
+    return call(as_table(frame))
 
 
 def timed(call: Callable[..., Any], *arguments: Any, before: float = 0.0) -> tuple[Any, float]:
@@ -141,7 +145,7 @@ def decided(module: Any) -> Iterator[Row]:
         seconds = [0.0, 0.0]
         for frame in frames:
             classes = list(frame.groupby(QUASI_IDENTIFIERS).groups.values())
-            mine, seconds[0] = timed(ours, as_table(frame), before=seconds[0])
+            mine, seconds[0] = timed(ours_on, ours, frame, before=seconds[0])
             answer, seconds[1] = timed(other, module, frame, classes, before=seconds[1])
             agree += mine == answer
         yield measure_row("anonypy", name, agree, seconds, difference)
@@ -165,7 +169,7 @@ def by_anonypy(module: Any) -> Row:
     k, losses, kept, seconds = 4, [], [0, 0], [0.0, 0.0]
     for number in range(RELEASES):
         frame = raw_table(number).assign(plz=lambda table: table["plz"].astype(int))
-        ours, seconds[0] = timed(functools.partial(anonymity.mondrian, k=k), as_table(frame), before=seconds[0])
+        ours, seconds[0] = timed(ours_on, functools.partial(anonymity.mondrian, k=k), frame, before=seconds[0])
         other = module.Mondrian(frame, QUASI_IDENTIFIERS, "disease")
         parts, seconds[1] = timed(other.partition, k, before=seconds[1])
         sizes = [len(part) for part in parts]
@@ -192,7 +196,7 @@ def by_anjana(module: Any) -> Row:
             },
             "plz": {i: [code[: 3 - i] + "*" * i for code in frame["plz"]] for i in range(4)},
         }
-        ours, seconds[0] = timed(generalise, as_table(frame), before=seconds[0])
+        ours, seconds[0] = timed(ours_on, generalise, frame, before=seconds[0])
         with redirect_stdout(StringIO()):  # it prints what it cannot do
             # An identifier of the record tells which ones are left.
             theirs, seconds[1] = timed(
