@@ -17,7 +17,8 @@ BLANK = re.compile(r"#|'\.\.\.'")  # what ``mechanism.Raised`` puts in place of 
 FEWEST_COMPARED = 200  # outputs that a comparison needs
 FALSE_ALARM_PER_TEST = 1e-12  # probability of a false alarm of one test of drift or exhaustion
 MOST_TOKEN_COLUMNS = 16  # numbers of an output that are looked at for random seeds
-FEWEST_TOKENS = 2.0**24  # between the quartiles of a random seed
+FEWEST_TOKENS = 2.0**24  # the width of the range of a random seed
+FROM_UNIFORM = 1.95  # Kolmogorov's distance times sqrt(outputs), which uniform numbers exceed once in 1,000 times
 REPEAT_BY_CHANCE = 1e-9  # rounds that are equal with a smaller probability are not independent
 
 
@@ -103,7 +104,7 @@ class OutputMonitor:
         self._singular = ""  # an example, if most structures in the largest batch occurred once
         self._largest = 0
         self._blanked = ""  # an exception whose message was shortened
-        self._token = ""  # an example of a number that looks like a random seed
+        self.token = ""  # an example of a number that looks like a random seed
 
     def see(self, pair: int, sides: tuple[Encoded, Encoded]) -> None:
         """Examine the outputs that a round returned for learning."""
@@ -135,12 +136,6 @@ class OutputMonitor:
                 f"Numbers and quoted text in messages of exceptions are not audited, such as in {self._blanked}. A reader of "
                 "the message sees them: leave them out of it, or return them."
             )
-        if self._token:
-            found.append(
-                f"A number of each output, such as {self._token}, looks like a random seed. If other parts of the output "
-                "are computed from it (a hash, a permutation), a leak is in both together, where no event of numbers shows it: "
-                "say what you suspect (suspect=)."
-            )
         return found
 
     def _visibility(self, batch: Encoded) -> None:
@@ -151,7 +146,7 @@ class OutputMonitor:
             return
         self._largest = len(batch)
         self._singular = ""
-        self._token = token_in(batch)
+        self.token = token_in(batch)
         if batch.uniform:
             return
         codes, frequency = np.unique(batch.codes, return_counts=True)
@@ -182,13 +177,21 @@ class OutputMonitor:
 
 
 def token_in(batch: Encoded) -> str:
-    """Return an example of a whole number that never repeats, spread over a wide range and beside other numbers; or nothing."""
-    if batch.width < 2:
+    """Return an example of a whole number that never repeats, uniform on a wide range and beside other numbers; or nothing.
+
+    Noise of a large scale is not uniform between the smallest and the largest output.
+    """
+    size = len(batch)
+    if batch.width < 2 or size < 2:
         return ""
     whole = (np.isfinite(batch.values) & (batch.values == np.round(batch.values))).all(axis=0)
     for column in batch.values[:, whole].T[:MOST_TOKEN_COLUMNS]:
-        quartiles = np.quantile(column, (0.25, 0.75))
-        if np.unique(column).size == column.size and quartiles[1] - quartiles[0] > FEWEST_TOKENS:
+        ordered = np.sort(column)
+        span = ordered[-1] - ordered[0]
+        if span < FEWEST_TOKENS or (ordered[1:] == ordered[:-1]).any():
+            continue
+        distance = np.abs((ordered - ordered[0]) / span - np.arange(size) / (size - 1)).max()
+        if distance * np.sqrt(size) < FROM_UNIFORM:
             return f"{column[0]:.0f}"
     return ""
 
