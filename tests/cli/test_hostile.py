@@ -309,6 +309,15 @@ def test_a_call_that_takes_longer_than_the_timeout(project: Any) -> None:
     assert "took longer than timeout=0.2 seconds" in out
 
 
+@pytest.mark.skipif(not hasattr(signal, "ITIMER_PROF"), reason="there is no such timer here")
+def test_a_call_that_does_not_return_to_python_is_ended_by_the_timeout(project: Any) -> None:
+    raising(project, {"holds": "sum(range(10**12))"})
+    code, out = project.run("run", "-j", "2", "--timeout", "0.1")
+    assert code == 3
+    assert "With timeout=0.1: a call took much longer than timeout= allows and did not return to Python" in out
+    assert "NO_VIOLATION_FOUND  good" in out
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="by the kernel on Linux; elsewhere a thread does it")
 def test_workers_end_when_their_parent_is_killed(project: Any) -> None:
     script = (

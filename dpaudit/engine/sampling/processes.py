@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from dpaudit._util.parenthood import end_with_parent
+from dpaudit._util.parenthood import HELD_INTERPRETER, end_with_parent
 from dpaudit._util.validation import check_count
 from dpaudit.errors import MechanismError
 
@@ -39,6 +39,10 @@ DIED_AT_START = (
 
 class Unpicklable(Exception):
     """A call or its result cannot be pickled or unpickled."""
+
+
+class HeldInterpreter(BrokenExecutor):
+    """A call held the interpreter for much longer than its time limit, so its process was ended."""
 
 
 class _Call(Future[Any]):
@@ -104,22 +108,27 @@ class _WorkerProcess:
             pipe.send_bytes(message)
             packed = pipe.recv_bytes()
         except (EOFError, OSError):
-            return False, BrokenExecutor(self._exit_message())
+            return False, self._exit_error()
         try:
             fine, answer = pickle.loads(packed)
         except Exception as error:  # the result cannot be unpickled here
             return False, Unpicklable(f"{type(error).__name__}: {error}")
         return fine, answer
 
-    def _exit_message(self) -> str:
+    def _exit_error(self) -> BrokenExecutor:
         assert self._process is not None
         self._process.join(EXIT_SECONDS)
         code, ready = self._process.exitcode, self._ready
         self.close()
         if code is not None and code < 0:
             with contextlib.suppress(ValueError):
-                return f"a process was ended by {signal.Signals(-code).name}"
-        return f"a process ended with exit code {code}{'' if ready else DIED_AT_START}"
+                name = signal.Signals(-code).name
+                if name == HELD_INTERPRETER:
+                    return HeldInterpreter(
+                        "a call took much longer than timeout= allows and did not return to Python, so its process was ended"
+                    )
+                return BrokenExecutor(f"a process was ended by {name}")
+        return BrokenExecutor(f"a process ended with exit code {code}{'' if ready else DIED_AT_START}")
 
     def end_abandoned(self, until: float) -> None:
         """Wait for an abandoned call until that time, then kill its process."""
