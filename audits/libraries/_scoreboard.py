@@ -199,7 +199,7 @@ def _account_row(
     shown, more = "", stored["refusal"] or ", ".join(stored["flaws"])
     if stored["truth"] is not None:
         shown = f"{stored['truth']:.3g} (reports {stored['reported']:.3g})"
-    if stored["flaws"]:
+    if stored["verdict"] == Verdict.VIOLATION.value:
         more = f"{more}; {account.known or UNREPORTED}"
         if account.publish:
             more += _linked(library, account, account_page(library, version, account, stored), pages)
