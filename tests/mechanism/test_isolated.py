@@ -218,5 +218,5 @@ def test_audits(folder: Path) -> None:
 
 
 def test_a_function_that_always_raises_is_an_error_that_shows_how(folder: Path) -> None:
-    with pytest.raises(MechanismError, match="raised on every call(.|\n)*LookupError: row #"):
+    with pytest.raises(MechanismError, match=r"raised on every call(.|\n)*LookupError: row #"):
         dpaudit.audit(here(folder, "refuses"), dpaudit.PureDP(1.0), [([], [1])], samples=100)
