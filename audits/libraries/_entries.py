@@ -73,6 +73,8 @@ ITEMS = [(0, 1)]
 MANY = {"samples": 100_000}
 SLOW = {"samples": 1_500, "detect_factor": 10.0, "seconds": 400.0}  # a tenth of a second a release
 LAPLACE_STEPS: dict[str, Any] = {"noises": ("laplace",), "sampling_rates": (1.0, 1.0), "parts": 1}
+BITS_OF_FOUR = [[0, 0], [1, 1], [0, 1], [1, 0]]
+LATE = {"samples": 4_000, "detect_factor": 6.0}
 TWO_SEXES = [("a", "f"), ("a", "m")] * 4
 PEOPLE = [(0, 1), (1, 2), (2, 3), (3, 4)]
 BITS = "the bits of doubles depend on the answer ([Mironov 2012](https://doi.org/10.1145/2382196.2382264))"
@@ -388,6 +390,23 @@ TMLT_CORE = Library(
     ],
 )
 
+SMARTNOISE_SYNTH = Library(
+    name="smartnoise-synth",
+    requires=["smartnoise-sql", "Faker", "scipy"],
+    alone=["smartnoise-synth"],  # it wants PyTorch; MWEM does not
+    file="smartnoise_synth.py",
+    calls=[
+        pure(
+            "largest",
+            [([*BITS_OF_FOUR, [1, 1]], [*BITS_OF_FOUR, [2, 1]])],
+            relation=SUBSTITUTE,
+            options=LATE,
+            publish=False,
+        ),
+        pure("mean", [([*BITS_OF_FOUR, [1, 0]], [*BITS_OF_FOUR, [1, 1]])], relation=SUBSTITUTE, options=LATE),
+    ],
+)
+
 DPMM = Library(
     name="dpmm",
     requires=["dpmm"],
@@ -402,11 +421,12 @@ DPMM = Library(
 
 LIBRARIES = (
     OPENDP, DIFFPRIVLIB, PURE_LDP, MULTI_FREQ, LDP_TOOLBOX, PYTHON_DP, PIPELINE_DP, SMARTNOISE_SQL, SMARTNOISE_GROUPS,
-    DATASYNTHESIZER, FLOWER, OPACUS, JAX_PRIVACY, DP_ACCOUNTING, AUTODP, PRV_ACCOUNTANT, TMLT_CORE, DPMM,
+    DATASYNTHESIZER, FLOWER, OPACUS, JAX_PRIVACY, DP_ACCOUNTING, AUTODP, PRV_ACCOUNTANT, TMLT_CORE, SMARTNOISE_SYNTH,
+    DPMM,
 )  # fmt: skip
 NOT_RUN = {
     "DiffPriv": "opens a connection to the network when it is imported",
     "tmlt.core with Spark": "what needs a Spark session, about a second a release",
     "smartnoise-sql on other databases": "the reader over pandas is audited",
-    "smartnoise-synth": "needs PyTorch and hours of training; its covariance is in the museum",
+    "smartnoise-synth with PyTorch": "its networks need hours of training; its covariance is in the museum",
 }
