@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import dpaudit
-from audits.libraries._entries import Account, Library
+from audits.libraries._kinds import Account, Library
 from dpaudit.accountant import AccountantCheck
 from dpaudit.mechanism import Raised
 

@@ -21,7 +21,8 @@ from typing import Any
 import dpaudit
 from audits._environments import environment, home_of, is_made
 from audits.libraries._accountants import account_page, summary
-from audits.libraries._entries import LIBRARIES, NOT_RUN, Account, Call, Library
+from audits.libraries._entries import LIBRARIES, NOT_RUN
+from audits.libraries._kinds import Account, Call, Library
 from audits.libraries._witnesses import FOLDER, witness_name, witness_page
 from dpaudit import Verdict, neighbours
 from dpaudit._util.files import write_whole

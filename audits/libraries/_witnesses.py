@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Container
 
-from audits.libraries._entries import Account, Call, Library
+from audits.libraries._kinds import Account, Call, Library
 from dpaudit.result.model import Result
 
 FOLDER = "witnesses"
