@@ -27,6 +27,7 @@ PACKAGE_COMMANDS = {
     "risk": "risk of re-identification of a table: attackers, linkage, several releases",
     "statements": "the ledger of printed statements: list, show (run) a row, verify all",
 }
+TABLE_COMMANDS = ("anonymity", "anonymise", "risk")
 _CHOICES = re.compile(r"invalid choice: '?(.*?)'? \(choose from (.*)\)$", re.DOTALL)
 
 
@@ -87,7 +88,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
 
 def command_module(name: str) -> str:
     """Return the module that declares and runs a command of ``PACKAGE_COMMANDS``."""
-    return f"dpaudit.anonymity.commands.{name}" if name in ("anonymise", "risk") else f"dpaudit.{name}.command"
+    return f"dpaudit.anonymity.commands.{name}" if name in TABLE_COMMANDS else f"dpaudit.{name}.command"
 
 
 def command_parser(name: str) -> tuple[Any, Parser]:

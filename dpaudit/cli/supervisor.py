@@ -17,7 +17,7 @@ import threading
 import time
 from typing import NoReturn
 
-from dpaudit._util.parenthood import end_with_parent
+from dpaudit._util.parent_process import end_with_parent
 from dpaudit._util.terminal.console import Console, silence
 from dpaudit._util.terminal.exit_codes import ExitCode
 

@@ -43,7 +43,7 @@ import pytest
 import dpaudit
 from dpaudit.cli import grammar
 from dpaudit.cli import main as cli
-from dpaudit.cli.commands import scaffold
+from dpaudit.cli.commands.init import WORKFLOW
 from tests import preloaded  # noqa: F401 - before the inner runs of pytest
 
 ROOT = Path(__file__).parents[2]
@@ -310,7 +310,7 @@ def test_the_workflow_to_paste_is_the_one_that_init_writes() -> None:
     shown = [
         block.body for block in blocks(ROOT / "docs" / "ci.md") if block.options.get("file", "").endswith("dpaudit.yml")
     ]
-    assert shown == [scaffold.WORKFLOW]
+    assert shown == [WORKFLOW]
 
 
 def test_examples_can_fail(pytester: pytest.Pytester) -> None:

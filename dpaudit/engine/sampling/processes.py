@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from dpaudit._util.parenthood import end_with_parent
+from dpaudit._util.parent_process import end_with_parent
 from dpaudit._util.validation import check_count
 from dpaudit.errors import MechanismError
 

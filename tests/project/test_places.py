@@ -1,0 +1,62 @@
+"""What is added is named in every place where it is looked for: report formats, commands, adapters, pages, extras.
+
+CONTRIBUTING.md, "Where to add something", lists the places; a forgotten one fails here.
+"""
+
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+from dpaudit import adapters, report
+from dpaudit.cli import commands
+from dpaudit.cli.grammar import PACKAGE_COMMANDS, build_parser
+from dpaudit.cli.main import COMMAND_FUNCTIONS
+from dpaudit.report import FORMATS
+
+ROOT = Path(__file__).parents[2]
+ADAPTERS = {module.name for module in pkgutil.iter_modules(adapters.__path__) if not module.name.startswith("_")}
+
+
+def text_of(*path: str) -> str:
+    return ROOT.joinpath(*path).read_text(encoding="utf-8")
+
+
+def test_every_report_is_a_format():
+    modules = [module.name for module in pkgutil.iter_modules(report.__path__)]
+    with_render = {
+        name for name in modules if "\ndef render(document: Document" in text_of("dpaudit", "report", f"{name}.py")
+    }
+    assert with_render == set(FORMATS), "FORMATS in dpaudit/report/__init__.py"
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_report_format_is_documented(name):
+    assert f"| `--{name} FILE` |" in text_of("docs", "report.md")
+    (row,) = (
+        line for line in text_of("docs", "pytest.md").splitlines() if line.startswith("| `--dpaudit-report FILE`")
+    )
+    assert FORMATS[name][1] in row
+
+
+def test_every_command_runs_and_is_documented():
+    parsers = build_parser()[1]
+    assert set(parsers) == set(COMMAND_FUNCTIONS), "COMMAND_FUNCTIONS in dpaudit/cli/main.py"
+    page = text_of("docs", "command_line.md")
+    assert [name for name in {*parsers, *PACKAGE_COMMANDS} if f"\ndpaudit {name}" not in page] == []
+
+
+def test_every_module_of_a_command_is_used():
+    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "dpaudit" / "cli").glob("*.py"))
+    unused = [
+        module.name for module in pkgutil.iter_modules(commands.__path__) if f"commands.{module.name} " not in sources
+    ]
+    assert unused == []
+
+
+@pytest.mark.parametrize("name", sorted(ADAPTERS))
+def test_an_adapter_is_documented(name):
+    assert f":mod:`dpaudit.adapters.{name}`" in (importlib.import_module("dpaudit.adapters").__doc__ or "")
+    assert f"automodule:: dpaudit.adapters.{name}\n" in text_of("docs", "reference", "adapters.md")
+    assert f"| `adapters.{name}` |" in text_of("docs", "libraries.md")
