@@ -36,7 +36,7 @@ from ._common import Floats, category_indices, check_draw
 
 @dataclass(frozen=True, slots=True)
 class RandomisedResponse:
-    """Each person tells the truth with probability ``truthful``, and otherwise one of the other categories at random.
+    """Each person answers truthfully with probability ``truthful``, and otherwise one of the other categories at random.
 
     The data are one category (outputs of shape ``(size,)``) or one per person (``(size, n)``); the outputs are
     categories.

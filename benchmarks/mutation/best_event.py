@@ -40,7 +40,7 @@ _MERGED = 2e-3  # width in log-ratio of a merged cell
 _CORE, _NEGLIGIBLE = -7.0, -23.0  # log-mass beyond the core, and of what is left out of a tail (1e-10)
 _CONSIDERED = 60  # vertices of the trade-off curve that are looked at closely
 _TINY = 1e-300
-_EXACT_UP_TO = 2e7  # more samples than this are told from the normal approximation
+_EXACT_UP_TO = 2e7  # larger numbers of samples come from the normal approximation
 
 
 @dataclass(frozen=True, slots=True)
