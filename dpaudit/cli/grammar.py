@@ -48,7 +48,7 @@ class Parser(argparse.ArgumentParser):
 
         choices = _CHOICES.search(message)
         if choices is not None:
-            message += did_you_mean(choices[1], [word.strip(" '\"") for word in choices[2].split(",")])
+            message += "." + did_you_mean(choices[1], [word.strip(" '\"") for word in choices[2].split(",")])
         elif message.startswith("unrecognized arguments: "):
             word = message.removeprefix("unrecognized arguments: ").split(" ")[0].partition("=")[0]
             if word.startswith("-"):
