@@ -154,7 +154,7 @@ def fit_feature_scores(sides: Sides) -> tuple[FeatureScore | None, list[Feature]
     if not names:
         return None, []
     score, counts = fit_naive_bayes(*(feature_rows(batch, names) for batch in sides))
-    # Several features may show the same leak; one that a person can read is preferred.
+    # Several features may show the same leak; a readable one is preferred.
     readable = np.array([FEATURE_CHOICE.hard_to_read if Feature(name).hard_to_read else 1.0 for name in names])
     best = np.argsort(-separation(score, counts) * readable, kind="stable")[: FEATURE_CHOICE.alone]
     return FeatureScore(names, score), [Feature(names[place]) for place in best]

@@ -98,7 +98,7 @@ def simplest(sides: Sides, views: Sequence[View], points: Points, labels: Mappin
 
 
 def with_coordinates(sides: Sides, views: Sequence[View]) -> Iterator[View]:
-    """Yield the views with cuts that a person can read, and every coordinate by itself."""
+    """Yield the views with readable cuts, and every coordinate by itself."""
     for view in views:
         yield view.readable(sides)
         if isinstance(view, GridView):
