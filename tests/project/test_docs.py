@@ -217,7 +217,7 @@ def commands(page: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_are_ones_that_exist(page: Path) -> None:
+def test_commands_exist(page: Path) -> None:
     parser, known = grammar.build_parser()
     for command in commands(page):
         words = shlex.split(command)[1:]

@@ -521,7 +521,7 @@ def test_opaque_objects_are_encoded_by_their_type() -> None:
         assert opaque_types(label)[0].startswith("Rude")
 
 
-def test_iterators_are_what_they_yield() -> None:
+def test_iterators_are_encoded_by_their_items() -> None:
     def failing() -> Iterator[int]:
         yield 1
         raise ValueError("row 17")
