@@ -1,4 +1,4 @@
-r"""What any audit could show with so many samples if it knew the two laws: the limit a bound is compared with.
+r"""The limit that a bound is compared with: what any audit could show with so many samples if it knew the two laws.
 
 An e-process against epsilon-DP that sees n outputs of each side of a pair (P, Q) grows on average by at most
 

@@ -229,7 +229,7 @@ class RangeResponse:
 
     @property
     def claim(self) -> PureDP:
-        """That of the channel."""
+        """The claim of the channel."""
         return self.response.claim
 
     @property

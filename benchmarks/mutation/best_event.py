@@ -1,4 +1,4 @@
-r"""What an audit could hope for: the best event on a pair of known laws, and the samples it needs.
+r"""The best event on a pair of known laws, and the samples it needs.
 
 A one-event test of a claim (epsilon, delta) draws n outputs on either side, counts X ~ Bin(n, p) and Y ~ Bin(n, q) of them
 in an event S with ``p = P(S)``, ``q = Q(S)``, and rejects ``p <= e^epsilon q + delta``. Which event is best, and what n?

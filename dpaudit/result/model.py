@@ -108,9 +108,9 @@ class Witness:
     event_code: str
     """The event as a Python expression in ``output``; empty if there is none."""
     on_data: Frequency
-    """How often the event occurred on the data."""
+    """The frequency of the event on the data."""
     on_neighbour: Frequency
-    """How often it occurred on the neighbour."""
+    """The frequency of the event on the neighbour."""
     observed_log_ratio: float
     """The log-ratio of the observed shares, at the claim's delta. It is an observation, not a bound."""
     confirmed: bool

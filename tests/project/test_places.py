@@ -1,4 +1,4 @@
-"""What is added is named in every place where it is looked for: report formats, commands, adapters, the reference.
+"""Every addition is named where users look for it: report formats, commands, adapters, public names, fields.
 
 CONTRIBUTING.md, "Where to add something", lists the places; a forgotten one fails here.
 """

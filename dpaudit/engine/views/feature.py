@@ -25,7 +25,7 @@ ROW = np.uint64(digest("a row of features"))  # structure of the rows that a sco
 
 @dataclass(frozen=True, slots=True)
 class FeatureChoice:
-    """Which features are looked at."""
+    """Limits of the choice of features."""
 
     most: int = 128
     """Features that a score is fitted on: one half for their frequency, one half for the difference between the sides."""

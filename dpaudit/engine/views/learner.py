@@ -60,7 +60,7 @@ class KeptOutputs:
 
 @dataclass(frozen=True, slots=True)
 class ViewLimits:
-    """Which views are built."""
+    """Limits of the choice of views."""
 
     few_outputs: int = 64
     """Up to this many distinct vectors, their table replaces scores, which would only divide the capital."""

@@ -29,7 +29,7 @@ _COMPARED = re.compile(r"[<>=] -?\d")
 
 @dataclass(frozen=True, slots=True)
 class EventChoice:
-    """Which of several events is reported."""
+    """Limits of the choice among several events."""
 
     kept_advantage: float = 0.6
     """A simpler event wins if it keeps this share of the largest advantage in standard errors."""

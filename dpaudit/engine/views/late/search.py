@@ -46,7 +46,7 @@ Sides: TypeAlias = tuple[Encoded, Encoded]
 
 @dataclass(frozen=True, slots=True)
 class LateSearchLimits:
-    """When a search is made, on how many outputs, and what it looks at."""
+    """Limits of a search: when it is made, on how many outputs, and what it looks at."""
 
     shares: tuple[int, ...] = (16, 4)
     """A search is made when the horizon divided by each of these numbers has been seen."""
