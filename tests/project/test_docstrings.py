@@ -10,7 +10,11 @@ from pathlib import Path
 import dpaudit
 
 ROOT = Path(__file__).parents[2]
-SOURCES = [path for folder in ("dpaudit", "mechanisms", "benchmarks", "tests") for path in sorted((ROOT / folder).rglob("*.py"))]
+SOURCES = [
+    path
+    for folder in ("dpaudit", "mechanisms", "benchmarks", "tests")
+    for path in sorted((ROOT / folder).rglob("*.py"))
+]
 PACKAGES = (
     "accountant",
     "accuracy",
