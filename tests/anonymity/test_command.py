@@ -1,3 +1,5 @@
+"""The command ``dpaudit anonymity``: tables of measures, requirements, exit codes, files and pictures."""
+
 import argparse
 import io
 import json

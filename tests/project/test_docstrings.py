@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
@@ -33,6 +34,11 @@ QUESTIONS = re.compile(r'^\s*r?"""(?:What|Whether|Where|Who)\b.*', re.MULTILINE)
 def test_a_docstring_begins_with_a_verb_or_a_noun():
     found = {str(path.relative_to(ROOT)): QUESTIONS.findall(path.read_text(encoding="utf-8")) for path in SOURCES}
     assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+def test_a_module_begins_with_a_docstring():
+    modules = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
+    assert [str(path) for path, module in modules.items() if module.body and not ast.get_docstring(module)] == []
 
 
 def public_functions():
