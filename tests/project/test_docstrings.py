@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import inspect
 import re
@@ -37,8 +36,8 @@ def test_a_docstring_begins_with_a_verb_or_a_noun():
 
 
 def test_a_module_begins_with_a_docstring():
-    modules = {path: ast.parse(path.read_text(encoding="utf-8")) for path in SOURCES}
-    assert [str(path) for path, module in modules.items() if module.body and not ast.get_docstring(module)] == []
+    texts = {path: path.read_text(encoding="utf-8") for path in SOURCES}
+    assert [str(path) for path, text in texts.items() if text and not text.startswith(('"""', 'r"""'))] == []
 
 
 def public_functions():
