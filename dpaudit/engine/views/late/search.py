@@ -37,8 +37,9 @@ from dpaudit.engine.views.late.derived import (
     VectorSummary,
 )
 from dpaudit.engine.views.late.grid_view import Cut, GridView, cuts_from
+from dpaudit.engine.views.late.models import fit_boosted, fit_network
 from dpaudit.engine.views.partition import line_from
-from dpaudit.engine.views.scores import Coordinate, fit_boosted, fit_network
+from dpaudit.engine.views.scores import Coordinate
 from dpaudit.engine.views.view import Block, Counts, ScoreView, View
 
 Sides: TypeAlias = tuple[Encoded, Encoded]
