@@ -17,7 +17,7 @@ import threading
 import time
 from typing import NoReturn
 
-from dpaudit._util.parenthood import HELD_INTERPRETER, end_with_parent
+from dpaudit._util.parent_process import HELD_INTERPRETER, end_with_parent
 from dpaudit._util.terminal.console import Console, silence
 from dpaudit._util.terminal.exit_codes import ExitCode
 

@@ -25,7 +25,7 @@ from dpaudit.neighbours import Pair
 
 @dataclass(frozen=True, slots=True)
 class PairLimits:
-    """When pairs are proposed, and how many, in samples unless they are shares or factors."""
+    """Limits of the proposal of pairs: when, and how many, in samples unless they are shares or factors."""
 
     per_pair: int = 400
     """The pool of pairs is smaller if the budget would give a pair fewer samples than this."""

@@ -317,7 +317,7 @@ def test_the_job_summary_of_a_workflow(suite: Any, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     suite.tests("def test_it():\n    pass\n", name="test_other")
     suite.run()
-    assert summary.read_text() == "# Before\n"  # nothing to tell
+    assert summary.read_text() == "# Before\n"  # nothing to report
     suite.audits(suite.audit("bad", "half"))
     suite.run()
     assert summary.read_text().startswith("# Before\n# dpaudit\n\n1 audit: 1 VIOLATION.")

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
-from dpaudit._util.parenthood import limited_processor_time
+from dpaudit._util.parent_process import limited_processor_time
 from dpaudit._util.surroundings import engine_state, mechanism_state
 from dpaudit._util.values import fingerprint
 from dpaudit.engine.encoding.batch import (

@@ -1,7 +1,7 @@
 """An executor of local processes in which the death of one process leaves the others running.
 
-The pool of the standard library breaks as a whole when one of its processes dies, and its processes fail without a word on
-what they cannot unpickle. Here each process has a thread that sends it calls over a pipe of its own. When a process dies,
+The pool of the standard library breaks as a whole when one of its processes dies, and a process fails silently on a task
+that it cannot unpickle. Here each process has a thread that sends it calls over a pipe of its own. When a process dies,
 only its current call is lost, and its thread starts a new process for the next call.
 """
 
@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from dpaudit._util.parenthood import HELD_INTERPRETER, end_with_parent
+from dpaudit._util.parent_process import HELD_INTERPRETER, end_with_parent
 from dpaudit._util.validation import check_count
 from dpaudit.errors import MechanismError
 

@@ -17,7 +17,7 @@ views from releases in a random order, because those of the audit favour what wa
 stops at a violation does not fix the number of releases, so there the probability holds approximately.
 
 Releases that depend on each other but are exchangeable (noise picked at random from a fixed table, a random number drawn when
-the mechanism was made) pass these tests: given the table they are independent, and no sequence of calls can tell.
+the mechanism was made) pass these tests: given the table they are independent, and no sequence of calls shows the dependence.
 """
 
 from __future__ import annotations
