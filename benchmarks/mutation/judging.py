@@ -1,4 +1,4 @@
-"""What is true of a mutant: its exact epsilon on a pool of pairs, and the samples that the best event there needs."""
+"""The truth about a mutant: its exact epsilon on a pool of pairs, and the samples that the best event there needs."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def judge(mutant: Mutant, claim: Claim, subject: Subject, pool: tuple[Pair, ...]
 
     def laws_on(pair: Pair) -> tuple[Any, Any]:
         first, second = mutant.mechanism.law(pair.data), mutant.mechanism.law(pair.neighbour)
-        if (first is FAILS) != (second is FAILS):  # whatever the other law is, one output tells them apart
+        if (first is FAILS) != (second is FAILS):  # one output distinguishes them, whatever the other law is
             return FAILS, certain("does not")
         return first, second
 

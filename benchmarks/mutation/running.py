@@ -82,7 +82,7 @@ def row_of(made: Litter, place: int, samples: int, seed: int) -> Row:
 
 
 def judged(row: Row) -> Row:
-    """What the rule says of a row: caught, missed, out of reach, passed; false alarms are faults.
+    """Classify a row: caught, missed, out of reach, passed; false alarms are faults.
 
     So is a refusal of a mutant whose randomness is in order: the audit said nothing about it, and not for its bug.
     """
