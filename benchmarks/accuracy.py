@@ -117,7 +117,7 @@ def published(largest: int) -> Iterator[Check]:
 
 
 def searches() -> Iterator[Check]:
-    """Every form that is expected to be false is refuted without being told where."""
+    """Check that the search refutes every form that is expected to be false, without knowing where it fails."""
     for theorem in THEOREMS:
         for form in theorem.forms:
             if form.expected is Status.VIOLATED:

@@ -1,4 +1,4 @@
-"""How long the anonymity measures and Mondrian take on 100,000 records with four quasi-identifiers.
+"""The time that the anonymity measures and Mondrian take on 100,000 records with four quasi-identifiers.
 
 Processor seconds, and as a machine-independent ratio the multiple of one pandas ``groupby`` over the same columns. Mondrian
 may take 10 seconds, the measures together 2.

@@ -1,4 +1,4 @@
-r"""What any audit could show with so many samples if it knew the two laws: the limit a bound is compared with.
+r"""The limit that a bound is compared with: what any audit could show with so many samples if it knew the two laws.
 
 An e-process against epsilon-DP that sees n outputs of each side of a pair (P, Q) grows on average by at most
 
@@ -46,8 +46,8 @@ CELLS = 4000
 DRAWS = 200_000
 LARGEST = 60.0
 GRID = 40_001  # thresholds that are integrated over; four times as many move the limit by some millionths
-ROUGHLY = 10  # a tenth of the draws tells which pairs
-PROMISING = 0.97  # show nearly as much as the best
+ROUGHLY = 10  # a first look at all pairs takes one draw in so many
+PROMISING = 0.97  # pairs that show this share of the best one in the first look are looked at with all draws
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ def best_epsilon(cells: Cells, samples: int, alpha: float) -> float:
 
 
 def best_on_pairs(mechanism: Any, pairs: Sequence[Any], samples: int, alpha: float, *, draws: int = DRAWS) -> float:
-    """The same on the best of several pairs, all samples spent there; few draws tell which may be that one."""
+    """Return the same for the best of several pairs, with all samples spent there; a few draws choose the candidates."""
     rng = np.random.default_rng(0)
 
     def best(data: Any, neighbour: Any, draws: int) -> float:
@@ -178,7 +178,7 @@ def _cells_on_a_line(forms: Sequence[Form], outputs: Floats) -> Cells:
 
 
 def _discrete_cells(laws: Sequence[exact.Law], others: Sequence[exact.Law]) -> Cells:
-    """Cells of independent discrete coordinates; those with the same law on both sides tell nothing."""
+    """Cells of independent discrete coordinates; those with the same law on both sides are left out."""
     P = Q = np.ones(1)
     for law, other in zip(laws, others, strict=True):
         if law != other:
@@ -230,7 +230,7 @@ def _different(states: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np
 
 
 def _log_ratio_of_values(mechanism: SparseVector, data: Floats, neighbour: Floats, outputs: Floats) -> Floats:
-    """A hit's value has a density of its own; what else it tells is the pattern, or a bound on the noisy threshold."""
+    """The log-ratio where the value of a hit is released: its density, and the pattern or a bound on the noisy threshold."""
     hit = ~np.isnan(outputs)
     scale = mechanism.value_scale or mechanism.query_scale
     with np.errstate(invalid="ignore"):
@@ -240,8 +240,10 @@ def _log_ratio_of_values(mechanism: SparseVector, data: Floats, neighbour: Float
     ended = before >= (mechanism.hits or data.size + 1)
     patterns, owner = _different(np.where(ended, -1, hit))
     if mechanism.release == "fresh value":
-        told = replace(mechanism, release="indicator", value_scale=0.0)
-        return np.asarray(ratio + (_per_pattern(told, data, patterns) - _per_pattern(told, neighbour, patterns))[owner])
+        indicator = replace(mechanism, release="indicator", value_scale=0.0)
+        return np.asarray(
+            ratio + (_per_pattern(indicator, data, patterns) - _per_pattern(indicator, neighbour, patterns))[owner]
+        )
     lowest = np.where(hit, outputs, np.inf).min(axis=1)
     for number, pattern in enumerate(patterns):
         rows = owner == number

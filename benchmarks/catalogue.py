@@ -23,7 +23,7 @@ LONGEST_FIRST = (18, 20, 17, 19, 11, 15, 14, 16, 4, 3, 10, 9, 12, 7, 13, 2, 5, 8
 
 
 class Goal(NamedTuple):
-    """What so many samples must reach: this share of the smaller of published and true, on so many rows."""
+    """The requirement: with so many samples, this share of the smaller of published and true, on so many rows."""
 
     share: float
     rows: int

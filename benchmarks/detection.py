@@ -32,7 +32,7 @@ from mechanisms.broken.noisy_max import NoisyMaxValue
 from mechanisms.broken.sparse_vector import svt5
 
 ALPHA = 1e-6
-SEARCHING = 10  # times the samples for the search of the pair
+SEARCHING = 10  # times as many samples are allowed where the pair is searched
 PAIR_SEED = 1_000  # finds the pair that is then given: none of the measured ones
 QUICK_BUDGET = 1_000_000  # mechanisms registered with more samples are left out in quick mode
 

@@ -1,4 +1,4 @@
-"""What the engine costs on top of the sampling: CPU seconds of an audit against those of the bare draws, taken in turns.
+"""The cost of the engine on top of the sampling: CPU seconds of an audit against those of the bare draws, taken in turns.
 
 Audit and draws alternate in one process, and the least of each over the repeats is what counts: whatever else the machine
 does can only add to it. The draws are made twice in each turn, so that both take about as long: of shorter stretches more

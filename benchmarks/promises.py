@@ -50,7 +50,7 @@ class Promise:
     mass: float = 0.1
     samples: int = 100_000
     tight: bool = False
-    """Whether the other pairs keep the claim with equality; otherwise they do not differ."""
+    """True if the other pairs keep the claim with equality; otherwise their two laws are equal."""
     until: str = "violation"
 
     @property

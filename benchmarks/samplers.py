@@ -1,4 +1,4 @@
-"""What the mechanisms cost beyond the random numbers they need.
+"""The cost of the mechanisms beyond the random numbers they need.
 
 For every mechanism: time of ``sample`` over the time of the bare numpy draws behind it, measured in the same run, best
 of several. Scalar additive noise must stay within 1.5 times the bare draw at ten million outputs.

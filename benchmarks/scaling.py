@@ -29,10 +29,10 @@ from mechanisms.randomised_response import RandomisedResponse
 
 PAIR = [(0.0, 1.0)]
 WANTED = 1.7  # times the throughput of one worker, with two
-COST = 5e-6  # seconds a sample
-NEAR = 0.05  # of it
-MEASURED = 8192  # samples that tell what they cost
-IDLE = 0.5  # load per core of everybody else up to which the requirement is stated
+COST = 5e-6  # seconds that a sample should take
+NEAR = 0.05  # share by which the cost of a sample may differ from that
+MEASURED = 8192  # samples on which the cost is measured
+IDLE = 0.5  # largest load per core of other processes at which the requirement is checked
 
 
 @dataclass(frozen=True, slots=True)

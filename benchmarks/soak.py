@@ -83,7 +83,7 @@ DISTURBANCES = ("none", "none", "kill and resume", "interrupt", "terminate", "cl
 
 @dataclass
 class Tally:
-    """What became of the runs of one mode and disturbance."""
+    """The outcomes of the runs of one mode and disturbance."""
 
     runs: int = 0
     seconds: float = 0.0
@@ -144,7 +144,7 @@ def run_case(case: Case, folder: Path) -> tuple[int, list[str]]:
     chance = random.Random(case.seed)
     allowed = case.codes()
     full = case.disturbance == "full disk"
-    # A session of its own: a signal to the group reaches nobody else.
+    # A session of its own: a signal to the group reaches no other process.
     process = subprocess.Popen(
         case.command(),
         cwd=folder,
@@ -208,7 +208,7 @@ def _prepare(*, small_files: bool) -> None:
 def _faults_of(folder: Path, out: bytes, err: bytes) -> list[str]:
     faults = []
     if b"not foreseen" in err:
-        faults.append(f"an error that nobody foresaw: {err[-300:]!r}")
+        faults.append(f"an unexpected error: {err[-300:]!r}")
     if any(mark in text for mark in (b"\x1b", b"\n::") for text in (out, err)):
         faults.append("text of others reached the terminal as it was")
     try:

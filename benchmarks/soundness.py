@@ -3,7 +3,7 @@
 Audits are run in both ways, all looks included: until a violation, and to the end of the budget, where wealth that once
 passed the threshold counts and so does the best bound of all looks. In the latter what is drawn does not depend on alpha,
 and neither does the wealth; the threshold rises as alpha falls. So an audit that raises no alarm at the largest alpha
-raises none at a smaller one, and its bound at a smaller alpha is no larger: only the audits with something to tell are
+raises none at a smaller one, and its bound at a smaller alpha is no larger: only the audits in which either happened are
 run again at the smaller ones. Every hundredth is run at all of them anyway, and must agree. An audit that tried to confirm
 a violation on single releases may go on otherwise after that, so it is not compared.
 """
@@ -30,7 +30,7 @@ KINDS = ("alarms", "epsilon above", "parameter above")
 
 
 def events(tight: Tight, way: tuple[str, str], seed: int, samples: int, alpha: float) -> tuple[frozenset[str], Any]:
-    """What must be rare that happened in one audit, and the course of its wealth; None if a confirmation was tried."""
+    """The errors of one audit that must be rare, and the course of its wealth; None if a confirmation was tried."""
     result = dpaudit.audit(
         tight.mechanism,
         tight.claim,

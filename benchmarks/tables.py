@@ -1,4 +1,4 @@
-"""What all benchmarks share: tables that print as their rows come in, JSON that is never half-written, and workers.
+"""Helpers of all benchmarks: tables that print as their rows come in, JSON that is never half-written, and workers.
 
 A benchmark is a module with ``run(*, quick) -> Iterator[Table]``. A row is a dict; its key ``fault`` says in words which
 requirement it does not meet. Tables print as Markdown, so that what is printed can be shown as it is.
@@ -113,7 +113,7 @@ def plain(value: Any) -> Any:
 
 
 def unwritable(path: Path) -> str:
-    """Why figures cannot be saved there, if so: better said before hours of measuring than after."""
+    """Return why figures cannot be saved there, or nothing: it is checked before hours of measuring."""
     if path.is_dir():
         return "it is a folder"
     try:

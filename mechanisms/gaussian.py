@@ -92,6 +92,15 @@ def gaussian_law(answer: Floats, scale: float) -> exact.Law:
 def classical_scale(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Standard deviation by the textbook formula, which holds for ``0 < epsilon < 1`` only.
 
+    Parameters
+    ----------
+    epsilon, delta : float
+        The claim to keep.
+    sensitivity : float
+        Largest change of the answer in the l2 norm.
+
+    Examples
+    --------
     >>> round(classical_scale(0.5, 1e-5), 12)
     9.689610525211
     """
@@ -110,6 +119,15 @@ def analytic_scale(epsilon: float, delta: float, sensitivity: float = 1.0) -> fl
     delta(epsilon) falls as sigma grows, so the root in ``log sigma`` is unique; the result is rounded up by 1e-12,
     towards privacy.
 
+    Parameters
+    ----------
+    epsilon, delta : float
+        The claim to keep.
+    sensitivity : float
+        Largest change of the answer in the l2 norm.
+
+    Examples
+    --------
     >>> round(analytic_scale(0.5, 1e-5), 10)
     7.0318266756
     """

@@ -42,6 +42,17 @@ def fit_coefficients(
 ) -> Floats:
     """The minimiser of J by damped Newton steps, to a gradient of norm at most ``tolerance``.
 
+    Parameters
+    ----------
+    private, public : array_like
+        Rows of the two data sets.
+    regularisation : float
+        Weight of the squared norm of the coefficients.
+    tolerance : float
+        Largest norm of the gradient at the end.
+
+    Examples
+    --------
     >>> fit_coefficients([[1.0]], [[1.0]], regularisation=0.1)     # D = E: nothing to distinguish
     array([0.])
     """
@@ -129,6 +140,17 @@ def spherical_laplace_delta(epsilon: float, *, shift: float, dimension: int) -> 
 
     and what is left is one smooth, positive integral over ``cos b > epsilon / t``.
 
+    Parameters
+    ----------
+    epsilon : float
+        Where the profile is read.
+    shift : float
+        Distance of the centres, in scales.
+    dimension : int
+        Number of coordinates.
+
+    Examples
+    --------
     >>> round(spherical_laplace_delta(0.0, shift=1.0, dimension=3), 7), round(1 - 1.25 * math.exp(-0.5), 7)
     (0.2418367, 0.2418367)
     """
@@ -319,7 +341,17 @@ def effective_sample_size(weights: ArrayLike) -> float:
 
 
 def delta_method_variance(values: ArrayLike, public: ArrayLike, weights: ArrayLike, scale: float) -> float:
-    """First-order variance of the estimate under spherical Laplace noise: ``(d+1) scale^2 |Cov_w(b, x)|^2``."""
+    """First-order variance of the estimate under spherical Laplace noise: ``(d+1) scale^2 |Cov_w(b, x)|^2``.
+
+    Parameters
+    ----------
+    values : array_like
+        The quantity whose mean is estimated, one number for each public row.
+    public, weights : array_like
+        Rows of the public data, and their weights.
+    scale : float
+        Scale of the noise on the coefficients.
+    """
     b, x, w = finite_array("values", values, ndim=1), features("public", public), _weight_vector(weights)
     if not b.size == len(x) == w.size:
         raise InvalidArgument(

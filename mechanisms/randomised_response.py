@@ -36,7 +36,7 @@ from ._common import Floats, category_indices, check_draw
 
 @dataclass(frozen=True, slots=True)
 class RandomisedResponse:
-    """Each person tells the truth with probability ``truthful``, and otherwise one of the other categories at random.
+    """Each person answers truthfully with probability ``truthful``, and otherwise one of the other categories at random.
 
     The data are one category (outputs of shape ``(size,)``) or one per person (``(size, n)``); the outputs are
     categories.
@@ -143,6 +143,17 @@ class RandomisedResponse:
         (``iid=True``), the multinomial ``(diag(l) - l l')/(n (p-q)^2)`` with ``l = q + (p - q) pi``.
         The lecture notes print ``1/(a^2 n)`` for two categories: four times the largest value it can take (docs/theory.md R21).
 
+        Parameters
+        ----------
+        proportions : array_like
+            Share of each category in the data or the population.
+        people : int
+            Number of answers.
+        iid : bool
+            People are drawn independently; otherwise the data are fixed.
+
+        Examples
+        --------
         >>> float(RandomisedResponse.keep_or_uniform(0.5).covariance([0.7, 0.3], 18, iid=True)[1, 1].round(12))
         0.053333333333
         """
@@ -218,7 +229,7 @@ class RangeResponse:
 
     @property
     def claim(self) -> PureDP:
-        """That of the channel."""
+        """The claim of the channel."""
         return self.response.claim
 
     @property
@@ -249,7 +260,13 @@ class RangeResponse:
         return float(self.midpoints @ self.response.estimate(answers))
 
     def mean_variance(self, proportions: Any, people: int, *, iid: bool = False) -> float:
-        """Exact variance of :meth:`mean`: ``mid' Cov mid``."""
+        """Exact variance of :meth:`mean`: ``mid' Cov mid``.
+
+        Parameters
+        ----------
+        proportions, people, iid
+            As for :meth:`RandomisedResponse.covariance`.
+        """
         return float(self.midpoints @ self.response.covariance(proportions, people, iid=iid) @ self.midpoints)
 
 

@@ -48,7 +48,7 @@ from dpaudit.errors import InvalidArgument
 
 from ._common import Floats, Query, answer_of, check_draw
 
-ERROR = 2.0**-45  # of (*)
+ERROR = 2.0**-45  # relative error allowed for in (*)
 
 
 @dataclass(frozen=True, slots=True)

@@ -277,6 +277,19 @@ class SparseVector:
 def svt1(*, epsilon: float, threshold: float, hits: int = 1, sensitivity: float = 1.0) -> SparseVector:
     """Lyu, Su and Li 2017, algorithm 1 (catalogue row 9): half of epsilon for the threshold, half for the hits.
 
+    Parameters
+    ----------
+    epsilon : float
+        Budget of the whole mechanism.
+    threshold : float
+        The public threshold.
+    hits : int
+        Number of answers above it after which the mechanism stops.
+    sensitivity : float
+        Largest change of an answer.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> svt1(epsilon=0.1, threshold=0.5).sample(np.ones(3), 1, np.random.default_rng(2)).shape
     (1, 3)
@@ -292,7 +305,19 @@ def svt1(*, epsilon: float, threshold: float, hits: int = 1, sensitivity: float 
 
 
 def svt2(*, epsilon: float, threshold: float, hits: int = 1, sensitivity: float = 1.0) -> SparseVector:
-    """Dwork and Roth 2014, algorithm 2 (catalogue row 10): a new threshold, of scale 2 hits/epsilon, after a hit."""
+    """Dwork and Roth 2014, algorithm 2 (catalogue row 10): a new threshold, of scale 2 hits/epsilon, after a hit.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of the whole mechanism.
+    threshold : float
+        The public threshold.
+    hits : int
+        Number of answers above it after which the mechanism stops.
+    sensitivity : float
+        Largest change of an answer.
+    """
     return SparseVector(
         epsilon=epsilon,
         threshold=threshold,
@@ -305,7 +330,19 @@ def svt2(*, epsilon: float, threshold: float, hits: int = 1, sensitivity: float 
 
 
 def numerical_svt(*, epsilon: float, threshold: float, hits: int = 1, sensitivity: float = 1.0) -> SparseVector:
-    """Wang et al. 2019 (catalogue row 20): a third of epsilon each for threshold, comparisons and fresh values."""
+    """Wang et al. 2019 (catalogue row 20): a third of epsilon each for threshold, comparisons and fresh values.
+
+    Parameters
+    ----------
+    epsilon : float
+        Budget of the whole mechanism.
+    threshold : float
+        The public threshold.
+    hits : int
+        Number of answers above it after which the mechanism stops.
+    sensitivity : float
+        Largest change of an answer.
+    """
     return SparseVector(
         epsilon=epsilon,
         threshold=threshold,

@@ -56,7 +56,7 @@ def remembered(mechanism: Any) -> Mechanism:
 
 
 def published(mechanism: Mechanism, shown: Callable[[Any], Any] | None) -> Mechanism:
-    """The mechanism with what is shown of its outputs, which has to tell as much: the law is still theirs."""
+    """The mechanism with a function of its outputs in their place, which must keep all information: the law stays."""
     if shown is None:
         return mechanism
     return Mechanism(lambda data, size, rng: shown(mechanism.sample(data, size, rng)), mechanism.law)
@@ -72,7 +72,7 @@ def _fails(mechanism: Any, data: Data) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class At:
-    """Where an output is drawn: its value without noise, and the data."""
+    """The value of an output without noise, and the data it is computed from."""
 
     truth: Any
     data: Data
@@ -80,7 +80,7 @@ class At:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How the outputs of one coordinate change, and how their law does."""
+    """A change of the outputs of one coordinate, and of their law."""
 
     values: Callable[[Any, At, np.random.Generator], Any]
     law: Callable[[Any, At], Any]
@@ -176,8 +176,8 @@ def rounded(step: float) -> Change:
 def noise_truncated() -> Change:
     """Symmetric noise cut to an integer, towards zero, before it is added: ``answer + int(noise)``.
 
-    An output shows the fraction of the answer. Its law is told by that fraction and by the integer below the answer plus
-    the noise, which tell as much. Upwards the noise cut to k lay in [k, k + 1): that is rounding, half a step lower.
+    An output shows the fraction of the answer. That fraction and the integer below the answer plus the noise
+    determine the output, so their law is used. Upwards the noise cut to k lay in [k, k + 1): that is rounding, half a step lower.
     """
 
     def law(law: Any, at: At) -> Any:
@@ -236,7 +236,7 @@ def twice(mechanism: Any) -> Mechanism:
 
 
 def same_noise(mechanism: Any, raw: Callable[[Data], Any]) -> Mechanism:
-    """One noise for all coordinates. The law is that of the first and of the differences to it, which tells as much."""
+    """One noise for all coordinates. The law is that of the first and of the differences to it."""
 
     def draw(data: Data, size: int, rng: np.random.Generator) -> Any:
         truth = np.asarray(raw(data), dtype=float)

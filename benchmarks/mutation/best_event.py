@@ -1,4 +1,4 @@
-r"""What an audit could hope for: the best event on a pair of known laws, and the samples it needs.
+r"""The best event on a pair of known laws, and the samples it needs.
 
 A one-event test of a claim (epsilon, delta) draws n outputs on either side, counts X ~ Bin(n, p) and Y ~ Bin(n, q) of them
 in an event S with ``p = P(S)``, ``q = Q(S)``, and rejects ``p <= e^epsilon q + delta``. Which event is best, and what n?
@@ -40,7 +40,7 @@ _MERGED = 2e-3  # width in log-ratio of a merged cell
 _CORE, _NEGLIGIBLE = -7.0, -23.0  # log-mass beyond the core, and of what is left out of a tail (1e-10)
 _CONSIDERED = 60  # vertices of the trade-off curve that are looked at closely
 _TINY = 1e-300
-_EXACT_UP_TO = 2e7  # more samples than this are told from the normal approximation
+_EXACT_UP_TO = 2e7  # larger numbers of samples come from the normal approximation
 
 
 @dataclass(frozen=True, slots=True)

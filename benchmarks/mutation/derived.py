@@ -2,7 +2,7 @@
 
 :class:`FreshValues`   numerical sparse vector: which query was above, and its value (:mod:`.branches`)
 :class:`Masked`        Pufferfish: a random number given a secret plus noise, a convolution in closed form
-:class:`Coefficient`   importance weighting with one feature: the weights tell as much as one number with Laplace noise
+:class:`Coefficient`   importance weighting with one feature: the weights are equivalent to one number with Laplace noise
 :class:`Claimed`       federated averages: Gaussian DP is claimed at one delta, where epsilon is 1
 """
 
@@ -61,7 +61,7 @@ class FreshValues:
         return self.technique.sample(data, size, rng)
 
     def law(self, data: Data) -> Branches:
-        """Which queries were above, as if that were all; a value there is its answer with noise of its own."""
+        """The queries that were above the threshold, without their values, which have noise of their own."""
         words = replace(self.technique, release="indicator", value_scale=0.0).law(data)
         assert isinstance(words, exact.Discrete)
         taken = []
@@ -183,7 +183,7 @@ def _coefficient(data: tuple[float, ...]) -> float:
 
 
 def _weights(outputs: Any) -> Any:
-    """What is published: a weight for each public record."""
+    """The released weights, one for each public record."""
     shown = ImportanceWeighting(PUBLIC, 1.0, REGULARISATION).weights(np.asarray(outputs)[..., None])
     return shown.reshape(len(shown), -1)
 

@@ -54,7 +54,7 @@ class Litter:
 
 
 def claim_of(subject: Subject) -> Claim:
-    """What the reference claims, epsilon being exactly 1."""
+    """The claim of the reference, with an epsilon of exactly 1."""
     claim = subject.scaled(1.0).claim
     assert abs(claim.parameter - 1.0) < 1e-9
     made: Claim = type(claim)(1.0, *([claim.delta_claimed] if hasattr(claim, "delta_claimed") else []), claim.relation)
@@ -218,7 +218,7 @@ def _fingerprint(mechanism: Any, pairs: tuple[Pair, ...], compared: int = COMPAR
 
 
 def described(law: Any) -> Any:
-    """A law as plain values, numbers to nine digits: equal for laws that no audit could tell apart."""
+    """A law as plain values, numbers to nine digits: equal for laws that no audit could distinguish."""
     match law:
         case exact.Discrete():
             return [*zip(map(str, law.outcomes), described(law.log_probabilities), strict=True)]

@@ -76,7 +76,7 @@ class Subject:
     others : tuple
         Named mutants of its own: parameters of the mechanism that no general mutation knows.
     shown : callable or None
-        What is published of the outputs, if something else that tells as much; mutations are made before.
+        A function of the outputs that is published in their place and keeps all information; mutations come before it.
     """
 
     name: str
@@ -150,7 +150,7 @@ class SharedCounts(HistogramMethod):
         return outputs
 
     def true(self, data: Any) -> list[float]:
-        """What it would release without noise."""
+        """Return the output without noise."""
         searches = self.design.searches(np.asarray(data, dtype=float))
         return [float(search.released(_first_above(search.answers, search.threshold))) for search in searches]
 
@@ -215,7 +215,7 @@ def _tenths(probability: float) -> float:
 
 
 def _epsilon_cut(categories: int) -> float:
-    """What k-ary response keeps where the probability of each other answer is cut to tenths."""
+    """The epsilon that k-ary response keeps where the probability of each other answer is cut to tenths."""
     other = _tenths(1.0 / (math.e + categories - 1.0))
     return math.log((1.0 - (categories - 1.0) * other) / other)
 

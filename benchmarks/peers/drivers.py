@@ -32,7 +32,7 @@ class CannotRead(Exception):
 
 @dataclass(frozen=True)
 class Tool:
-    """How a tool is installed, and its driver."""
+    """The installation of a tool, and its driver."""
 
     driver: Driver
     requirements: tuple[str, ...] = ()

@@ -34,7 +34,7 @@ def traceback_text(error: BaseException) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in the unit that a person would use.
+    """Return a time in a readable unit.
 
     >>> duration(0.017), duration(3.2), duration(720.0), duration(9000.0)
     ('17 ms', '3.2 s', '12 minutes', '2.5 hours')

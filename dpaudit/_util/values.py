@@ -67,7 +67,7 @@ def fingerprint(value: Any) -> Hashable:
 
 
 _LARGE_ROWS = 10_000  # a longer data set of plain rows is compared by its digest, which takes no memory
-_LARGE_BYTES = 1 << 16  # and so is a larger array
+_LARGE_BYTES = 1 << 16  # a larger array is compared by its digest
 _DIGEST_ROWS = 4096  # rows that are written down at once for a digest
 _PLAIN = frozenset({int, float, complex, bool, str, bytes, type(None)})
 

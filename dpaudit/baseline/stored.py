@@ -33,7 +33,7 @@ class Leading:
 
     data: str  # Python source where there is one, otherwise the repr
     neighbour: str
-    text: str  # the event, for a person
+    text: str  # the event in words
     event: Mapping[str, Any] | None = None  # see `plain_events`; None where it has no plain form
     on_data: tuple[int, int] | None = None
     on_neighbour: tuple[int, int] | None = None

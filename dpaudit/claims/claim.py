@@ -16,15 +16,22 @@ from dpaudit.errors import InvalidArgument
 
 
 class Relation(enum.Enum):
-    """Which pairs of data sets are neighbours."""
+    """The neighbouring relation: which pairs of data sets a claim is about."""
 
-    SUBSTITUTE = "substitute"  # same size, one row replaced; the size is public
-    ADD_REMOVE = "add-remove"  # one row more or less
-    ZERO_OUT = "zero-out"  # one row replaced by a fixed null row, size and denominators public
-    ANSWERS = "answers"  # vectors of query answers, each entry moves by at most the sensitivity
-    USERS_SUBSTITUTE = "users-substitute"  # all rows of one person replaced
-    USERS_ADD_REMOVE = "users-add-remove"  # all rows of one person added or removed
-    SECRETS = "secrets"  # Pufferfish: two secrets; the data are drawn again in every trial
+    SUBSTITUTE = "substitute"
+    """Same size, one row replaced; the size is public."""
+    ADD_REMOVE = "add-remove"
+    """One row more or less."""
+    ZERO_OUT = "zero-out"
+    """One row replaced by a fixed null row; size and denominators are public."""
+    ANSWERS = "answers"
+    """Vectors of query answers; each entry moves by at most the sensitivity."""
+    USERS_SUBSTITUTE = "users-substitute"
+    """All rows of one person replaced."""
+    USERS_ADD_REMOVE = "users-add-remove"
+    """All rows of one person added or removed."""
+    SECRETS = "secrets"
+    """Pufferfish: two secrets; the data are drawn again in every trial."""
 
     def __repr__(self) -> str:
         return f"Relation.{self.name}"
@@ -34,8 +41,11 @@ class Verdict(enum.Enum):
     """The outcome of a check. It is never called "passed" or "is private"."""
 
     VIOLATION = "VIOLATION"
+    """The claim is false, up to the stated probability of a false alarm."""
     NO_VIOLATION_FOUND = "NO_VIOLATION_FOUND"
+    """Nothing was found, and a leak of the stated size would have been. This is no proof of privacy."""
     INCONCLUSIVE = "INCONCLUSIVE"
+    """The audit could not decide; this is no sign of privacy."""
 
     def __str__(self) -> str:
         return self.value

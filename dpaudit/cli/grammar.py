@@ -27,6 +27,7 @@ PACKAGE_COMMANDS = {
     "risk": "risk of re-identification of a table: attackers, linkage, several releases",
     "statements": "the ledger of printed statements: list, show (run) a row, verify all",
 }
+TABLE_COMMANDS = ("anonymity", "anonymise", "risk")
 _CHOICES = re.compile(r"invalid choice: '?(.*?)'? \(choose from (.*)\)$", re.DOTALL)
 
 
@@ -47,7 +48,7 @@ class Parser(argparse.ArgumentParser):
 
         choices = _CHOICES.search(message)
         if choices is not None:
-            message += did_you_mean(choices[1], [word.strip(" '\"") for word in choices[2].split(",")])
+            message += "." + did_you_mean(choices[1], [word.strip(" '\"") for word in choices[2].split(",")])
         elif message.startswith("unrecognized arguments: "):
             word = message.removeprefix("unrecognized arguments: ").split(" ")[0].partition("=")[0]
             if word.startswith("-"):
@@ -87,7 +88,7 @@ def build_parser() -> tuple[Parser, dict[str, Parser]]:
 
 def command_module(name: str) -> str:
     """Return the module that declares and runs a command of ``PACKAGE_COMMANDS``."""
-    return f"dpaudit.anonymity.commands.{name}" if name in ("anonymise", "risk") else f"dpaudit.{name}.command"
+    return f"dpaudit.anonymity.commands.{name}" if name in TABLE_COMMANDS else f"dpaudit.{name}.command"
 
 
 def command_parser(name: str) -> tuple[Any, Parser]:

@@ -76,7 +76,7 @@ def _parsed(words: list[str], parser: Parser, commands: dict[str, Parser]) -> tu
     args, unknown = parser.parse_known_args(words)
     if unknown or args.command is None:
         commands.get(args.command, parser).error(f"unrecognized arguments: {' '.join(unknown)}")
-    return _COMMANDS[args.command], args
+    return COMMAND_FUNCTIONS[args.command], args
 
 
 def _package_command(name: str, words: list[str]) -> tuple[Any, argparse.Namespace]:
@@ -126,13 +126,13 @@ def _verify(args: argparse.Namespace, out: Console, err: Console) -> int:
 
 
 def _sensitivity(args: argparse.Namespace, out: Console, err: Console) -> int:
-    from dpaudit.cli.commands.stages import sensitivity_command
+    from dpaudit.cli.commands.diagnose import sensitivity_command
 
     return sensitivity_command(args, _settings(args), Path.cwd(), out, err)
 
 
 def _diagnose(args: argparse.Namespace, out: Console, err: Console) -> int:
-    from dpaudit.cli.commands.stages import diagnose_command
+    from dpaudit.cli.commands.diagnose import diagnose_command
 
     with _progress_without_terminal():
         return diagnose_command(args, _settings(args), Path.cwd(), out, err)
@@ -208,7 +208,7 @@ def _compare(args: argparse.Namespace, out: Console, err: Console) -> int:
 
 def _init(args: argparse.Namespace, out: Console, err: Console) -> int:
     del err
-    from dpaudit.cli.commands.scaffold import write_scaffold
+    from dpaudit.cli.commands.init import write_scaffold
 
     for line in write_scaffold(args.folder):
         out.line(line)
@@ -221,7 +221,7 @@ def _tradeoff(args: argparse.Namespace, out: Console, err: Console) -> int:
     return tradeoff_command(args, Path.cwd(), out, err)
 
 
-_COMMANDS: dict[str, Any] = {
+COMMAND_FUNCTIONS: dict[str, Any] = {
     "run": _run,
     "check": _check,
     "accountant": _accountant,

@@ -47,6 +47,17 @@ class Diagnosis:
 
     ``culprits`` contains "sensitivity", "noise" and "calibration" for the parts that are not as declared, and "elsewhere" if the
     claim is refuted end to end and no other stage found anything.
+
+    Attributes
+    ----------
+    mechanism, claim, alpha
+        The name of the mechanism, its claim, and the probability of a false alarm over all stages.
+    sensitivity, noise, calibration
+        The results of the first three stages.
+    noise_on_witness
+        The residuals on the pair that refutes the claim, if ``noise`` found no violation; otherwise None.
+    end_to_end, failure
+        The result of the audit; None if it could not be run, and then ``failure`` gives the reason.
     """
 
     mechanism: str
@@ -54,9 +65,9 @@ class Diagnosis:
     alpha: float
     sensitivity: SensitivityCheck
     noise: NoiseCheck
-    noise_on_witness: NoiseCheck | None  # on the pair that refutes the claim, if ``noise`` found no violation
+    noise_on_witness: NoiseCheck | None
     calibration: Calibration
-    end_to_end: Result | None  # None if the audit could not be run; ``failure`` gives the reason
+    end_to_end: Result | None
     failure: str
     culprits: tuple[str, ...]
 

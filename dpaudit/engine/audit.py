@@ -193,18 +193,35 @@ def with_options_of_audit(function: F) -> F:
 class Audit:
     """A definition of an audit: what ``dpaudit run`` and the pytest plugin collect.
 
-    ``expect`` turns it into an examination: an unmet expectation fails.
+    Parameters
+    ----------
+    name : str
+        The name under which the result is reported.
+    mechanism : Mechanism, callable or str
+        As for :func:`audit`.
+    command, mode
+        Instead of a mechanism: a program and how it is called, as for :func:`dpaudit.program`.
+    claim : Claim
+        The claim to audit.
+    neighbours : Neighbours, list of pairs or callable
+        Where to look, or a function that makes it when the audit runs.
+    options : dict
+        Keywords of :func:`audit`, such as ``{"samples": 100_000}``.
+    expect : Verdict or str, optional
+        The verdict that the audit must reach; a run with any other one fails. None: a violation fails.
+    mechanism_is_factory : bool
+        ``mechanism`` is a function that makes the mechanism, and is called when the audit runs.
     """
 
     name: str
     mechanism: Any = None
-    command: InitVar[str | Sequence[str] | None] = None  # instead of a mechanism: a program, see ``dpaudit.program``
-    mode: InitVar[Literal["once", "stream"]] = "once"  # of the program
+    command: InitVar[str | Sequence[str] | None] = None
+    mode: InitVar[Literal["once", "stream"]] = "once"
     claim: Claim
-    neighbours: Any  # Neighbours, or a function that makes them
+    neighbours: Any
     options: dict[str, Any] = field(default_factory=dict)
     expect: Verdict | str | None = None
-    mechanism_is_factory: bool = False  # ``mechanism`` is a function that makes it, called when the audit runs
+    mechanism_is_factory: bool = False
 
     def __post_init__(self, command: str | Sequence[str] | None, mode: Literal["once", "stream"]) -> None:
         check_name(self.name)

@@ -51,6 +51,11 @@ NEVER_VARIED = (
     "All outputs were equal, on every data set that was tried. A constant is private, but this is almost always a mistake: a "
     "forgotten return, or an option that switches the release off. If it is meant, pass allow_constant=True."
 )
+BESIDE_A_SEED = (
+    "A number of each output, such as {token}, looks like a random seed. If other parts of the output are computed from it (a "
+    "hash, a permutation, a share of a secret), a leak is in both together, where no event of numbers shows it. Say what you "
+    "suspect: suspect= takes functions of one output, such as whether the answer is the hash of one value under this seed."
+)
 NOTHING_SETTLED = (
     "Samples or time ran out before a round was settled, so there is nothing to judge. Give more samples, or more time."
 )
@@ -295,7 +300,7 @@ class Conclusion:
         return any(candidate.rounds for candidate in self.phase.campaign.candidates)
 
     def _nothing_to_see(self, coverage: float) -> str | None:
-        """Return a message if the outputs never varied, or if most of them could not be looked at."""
+        """Return a message if the outputs never varied, or if a leak in most of them could not be seen."""
         if not self._settled_any:
             return NOTHING_SETTLED
         if self.phase.watch.never_varied and not self.request.options.allow_constant:
@@ -305,6 +310,8 @@ class Conclusion:
                 f"Only {coverage:.0%} of the outputs could be looked at; the others hold no numbers and did not repeat often "
                 "enough for a bet. Return what they contain as numbers or as fewer distinct values."
             )
+        if self.phase.watch.token and self.request.options.suspect is None:
+            return BESIDE_A_SEED.format(token=self.phase.watch.token)
         return None
 
     def _coverage(self) -> float:

@@ -1,8 +1,8 @@
 r"""Privacy of training from membership scores of canaries: over many runs, or in one.
 
 Many runs (:func:`audit_scores`). Each run trains with one canary, or without it, and gives one score. The scores with the
-canary are independent draws from a law P, those without it from Q, and by post-processing P and Q are as hard to tell
-apart as the claim says. That is the setting of ``evidence``, with outputs drawn beforehand. A bet may rest on earlier
+canary are independent draws from a law P, those without it from Q, and by post-processing P and Q are as hard to distinguish
+as the claim says. That is the setting of ``evidence``, with outputs drawn beforehand. A bet may rest on earlier
 scores only, and "earlier" must have nothing to do with the values. Each side is shuffled by a generator that knows only
 the number of scores and the seed. Scores listed in an order that does not depend on their values (that of the runs, say)
 are independent draws in any fixed order, so for every seed the wealth is a supermartingale under the claim. Scores that
@@ -216,7 +216,7 @@ class _GivenScores:
         return TaskResult((BlockPair(size, counts, batches, (), (0.0, 0.0)),))
 
     def check(self, candidate: Candidate, drawn: BlockPair) -> None:
-        """Nothing is checked: that scores are independent is the promise of whoever made them."""
+        """Check nothing: the caller promises that the scores are independent."""
 
     def is_last(self, candidate: Candidate) -> bool:
         del candidate

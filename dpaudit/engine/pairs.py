@@ -25,7 +25,7 @@ from dpaudit.neighbours import Pair
 
 @dataclass(frozen=True, slots=True)
 class PairLimits:
-    """When pairs are proposed, and how many, in samples unless they are shares or factors."""
+    """Limits of the proposal of pairs: when, and how many, in samples unless they are shares or factors."""
 
     per_pair: int = 400
     """The pool of pairs is smaller if the budget would give a pair fewer samples than this."""
@@ -33,6 +33,8 @@ class PairLimits:
     """Many more pairs are looked at once so many samples showed nothing."""
     first_sweep_share: float = 0.03
     """They are looked at once this share of the samples that can be drawn showed nothing, too."""
+    sweep_below: float = 3.0
+    """Log-wealth of the most promising pair that counts as something. A little of it comes by chance."""
     first_edits: int = 20_000
     """The most promising pair is edited for the first time after so many samples."""
     growth: float = 1.7
@@ -126,7 +128,7 @@ class Pairs:
     def _sweep(self, campaign: Campaign, planned: int, draw: Draw) -> int:
         """Look at many more pairs with a few outputs each, and propose those that look most different."""
         rows = SWEEP.rows(planned)
-        if not rows or not campaign.open_to_proposals or campaign.most_promising().log_wealth > 0.0:
+        if not rows or not campaign.open_to_proposals or campaign.most_promising().log_wealth > PAIR_LIMITS.sweep_below:
             return 0
         request = self._request
         constants = code_constants(request.mechanism)

@@ -35,10 +35,10 @@ from dpaudit.engine.events import (
     ViolationFound,
 )
 
-SEND_EVERY = 0.2  # seconds
+SEND_EVERY = 0.2  # seconds between two messages of a process to the one that shows its progress
 LONGEST_NAME = 500
-LONGEST_SHOWN = 60  # of a name, beside a bar,
-LONGEST_BEFORE_WORDS = 30  # and beside words that would not fit into 80 columns otherwise
+LONGEST_SHOWN = 60  # characters of a name beside a bar
+LONGEST_BEFORE_WORDS = 30  # characters of a name beside words, so that both fit into 80 columns
 LOG_EVERY = 10.0  # seconds between two lines without a terminal
 
 

@@ -353,6 +353,7 @@ class Run:
         self.seconds_drawing += drawn.seconds[0]
         self.fastest = min(self.fastest, drawn.seconds[0] / (2 * drawn.size))
         self.phase.watch.see(candidate.number, drawn.learn)
+        self.phase.drift.compare_structures(candidate.number, drawn.learn)
         for (past, ordered), new in zip(candidate.learner.past_counts(), drawn.counts, strict=True):
             if ordered:
                 self.phase.drift.compare(past, new[:, : past.shape[1]])

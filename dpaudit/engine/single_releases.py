@@ -14,7 +14,7 @@ from dpaudit.engine.search.rounds import Budget, settle_rounds
 
 @dataclass(frozen=True, slots=True)
 class SingleReleaseLimits:
-    """How many releases are drawn for the test of dependence."""
+    """Limits of the number of releases that are drawn for the test of dependence."""
 
     most_compared: int = 4_096
     """The most releases of each side that are tested for dependence after a confirmation."""

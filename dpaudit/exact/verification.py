@@ -49,7 +49,8 @@ class Verification:
     ``allowed`` the claimed value. ``epsilon`` is the largest exact epsilon over all pairs tried (infinite where outputs
     of one side are impossible on the other), and ``delta`` the delta of the worst pair at ``at_epsilon``, for claims
     that have such an epsilon and laws of which it can be computed. ``witness`` is the smallest violating pair and
-    ``witness_value`` its value.
+    ``witness_value`` its value. ``reproduce`` is a Python expression that compares the two laws of the witness again, and
+    ``examples``, ``seed`` and ``tolerance`` are those of the search.
     """
 
     mechanism: str

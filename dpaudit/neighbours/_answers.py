@@ -82,6 +82,8 @@ def answers(
         space.corners,
         space.adjacent,
         space.edit,
+        rows=space.levels(),
+        vary=space.at_level,
     )
 
 
@@ -116,12 +118,22 @@ class _AnswerSpace:
         for level in (*levels[:1], *outer):
             yield from (self._pair(level, direction) for direction in last)
 
+    def levels(self) -> SearchStrategy[float]:
+        """Return the Hypothesis strategy of one answer."""
+        first, last = math.ceil(self.low), math.floor(self.high)
+        whole = st.integers(first, last).map(float) if first <= last else st.nothing()
+        return whole if self.integral else whole | st.floats(self.low, self.high)
+
+    def at_level(self, level: float) -> Iterator[Pair]:
+        """Yield two pairs: all answers at one level, and the last answer there while the others are zero."""
+        yield self._pair(level, _worst(self.length, monotone=self.monotone, entries=self.entries))
+        start = np.full(self.length, min(max(0.0, self.low), self.high))
+        start[-1] = level
+        yield self._pair(start, self._patterns(self.length - 1)[0])
+
     def strategy(self) -> SearchStrategy[Pair]:
         """Return the Hypothesis strategy of the pairs: catalogued moves from one level, or any moves from any answers."""
-        length = self.length
-        first, last = math.ceil(self.low), math.floor(self.high)
-        whole = st.integers(first, last) if first <= last else st.nothing()
-        levels = whole.map(float) if self.integral else whole.map(float) | st.floats(self.low, self.high)
+        length, levels = self.length, self.levels()
         steps = st.sampled_from((0.0, 1.0, -1.0)) | (st.nothing() if self.integral else st.floats(-1.0, 1.0))
 
         @st.composite

@@ -121,7 +121,7 @@ def totals(document: Document) -> str:
 
 
 def could_not_run(document: Document) -> str:
-    """How many audits, or files of audits, could not be run; empty if all could."""
+    """Return how many audits, or files of audits, could not be run; empty if all could."""
     if not document.failures:
         return ""
     return f"{len(document.failures)} of {len(document.failures) + len(document.all_entries)} audits could not be run."

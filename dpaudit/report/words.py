@@ -20,7 +20,7 @@ from dpaudit.claims import (
 )
 from dpaudit.report.document import AnyEntry, Document, Entry
 from dpaudit.result.model import Result
-from dpaudit.result.text import certainty
+from dpaudit.result.text import certainty, confirmed_in_words
 
 RELATIONS = {
     Relation.SUBSTITUTE: "one row replaced; the number of rows is public",
@@ -102,7 +102,7 @@ def verdict_in_words(result: Result) -> str:
     """Return the meaning of the verdict, in one or two sentences."""
     match result.verdict:
         case Verdict.VIOLATION:
-            return certainty(result)
+            return certainty(result) + confirmed_in_words(result)
         case Verdict.NO_VIOLATION_FOUND:
             return (
                 "Nothing was found. This is not a proof of privacy: rarer leaks, and leaks on data that were not tried, "

@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 RESULT_FORMAT = 2
 # Format 1 is read too: it has other names for these entries of a result and of its witness.
-ADDED = {"samples_confirming": 0, "coverage": 1.0}  # entries that results of format 1 lack
-ADDED_LATER = {"searched": (), "samples_needed": None, "accumulated": ()}  # entries that results of format 2 may lack
+ADDED: Mapping[str, Any] = {"samples_confirming": 0, "coverage": 1.0}  # entries that results of format 1 lack
+# Entries that results of format 2 may lack.
+ADDED_LATER: Mapping[str, Any] = {"searched": [], "samples_needed": None, "accumulated": []}
 OLD_RESULT_NAMES = {"log_threshold": "threshold"}
 OLD_WITNESS_NAMES = {"observed_log_ratio": "epsilon"}
 
@@ -30,21 +31,32 @@ class Channel(enum.Enum):
     """The part of a release that is audited."""
 
     VALUE = "value"
+    """The output as it is: type, structure, words, numbers."""
     REPRESENTATION = "representation"
+    """The low bits and decimals of floating-point numbers."""
     TIMING = "timing"
+    """The time that a call takes."""
 
 
 class StoppedBy(enum.Enum):
     """The reason why an audit ended."""
 
     VIOLATION = "violation"
-    EXACT = "exact"  # the exact law of the code refuted the claim, without samples
+    """The claim was refuted."""
+    EXACT = "exact"
+    """The exact law of the code refuted the claim, without samples."""
     SAMPLES = "samples"
+    """All samples were used."""
     SECONDS = "seconds"
+    """The time was used up."""
     INTERRUPT = "interrupt"
+    """The run was interrupted."""
     TIMEOUT = "timeout"
+    """A call took longer than ``timeout``."""
     LOST_WORKER = "lost worker"
-    CONTROL = "control"  # timing: calls on D and on a copy of D differed
+    """A worker was lost with outputs that could not be drawn again."""
+    CONTROL = "control"
+    """Channel timing: calls on the data and on a copy of the data differed."""
 
 
 @cache
@@ -64,9 +76,13 @@ class Frequency:
     """The frequency of an event on one side, with an exact interval (Clopper-Pearson) for its probability."""
 
     count: int
+    """Outputs in the event."""
     trials: int
+    """Outputs that were drawn."""
     low: float
+    """Lower end of the interval."""
     high: float
+    """Upper end of the interval."""
 
     @property
     def estimate(self) -> float:
@@ -82,19 +98,32 @@ class Frequency:
 class Witness:
     """The smallest pair and event found, with their counts on fresh outputs."""
 
-    data: str  # Python source where there is one, otherwise the repr
+    data: str
+    """The data set on which the event is likelier: Python source where there is one, otherwise its repr."""
     neighbour: str
-    literal: bool  # True if both are source code that recreates them
+    """The other data set, in the same form."""
+    literal: bool
+    """True if both are source code that recreates them."""
     event: str
-    event_code: str  # a Python expression in `output`, or empty where there is none
+    """The event in words."""
+    event_code: str
+    """The event as a Python expression in ``output``; empty if there is none."""
     on_data: Frequency
+    """The frequency of the event on the data."""
     on_neighbour: Frequency
-    observed_log_ratio: float  # of the observed shares, at the claim's delta
-    confirmed: bool  # True if the pair was confirmed on fresh outputs
-    shrunk: bool  # True if it is smaller than the pair that the audit found
+    """The frequency of the event on the neighbour."""
+    observed_log_ratio: float
+    """The log-ratio of the observed shares, at the claim's delta. It is an observation, not a bound."""
+    confirmed: bool
+    """True if the pair was confirmed on fresh outputs."""
+    shrunk: bool
+    """True if the pair is smaller than the one that the audit found."""
     seed: int
-    mechanism: str  # an expression that recreates the mechanism, or empty
+    """The seed with which the event was counted."""
+    mechanism: str
+    """A Python expression that recreates the mechanism; empty if there is none."""
     script_text: str = ""
+    """The program that :meth:`script` returns."""
 
     def script(self) -> str:
         """Return a stand-alone Python program that repeats the measurement and prints it."""
@@ -107,34 +136,63 @@ class Result:
     """The result of an audit: ``repr`` is one line, ``print`` shows all of it."""
 
     name: str
+    """The name of the mechanism or audit."""
     claim: Claim
+    """The claim that was audited."""
     verdict: Verdict
+    """The outcome."""
     epsilon_lower: float
-    delta: float  # the delta at which epsilon_lower is stated
-    parameter_lower: float  # the bound in the claim's own parameter
+    """A lower bound of the true epsilon, wrong with probability at most ``alpha``."""
+    delta: float
+    """The delta at which ``epsilon_lower`` is stated."""
+    parameter_lower: float
+    """The same bound in the claim's own parameter, such as rho or mu."""
     alpha: float
-    samples: int  # outputs drawn up to the verdict: both sides, all pairs, learning included
+    """The probability of a false alarm that was allowed."""
+    samples: int
+    """Outputs drawn up to the verdict: both sides, all pairs, learning included."""
     seconds: float
-    pairs: int  # pairs of data sets that were sampled
+    """The time that the audit took."""
+    pairs: int
+    """Pairs of data sets that were sampled."""
     channel: Channel
+    """The part of the output that was audited."""
     relation: Relation | None
-    detectable_epsilon: float  # smallest epsilon that would have been detected, by an event of probability 0.1
-    detectable: Mapping[float, float] = field(hash=False)  # the same for other probabilities
+    """The relation of the neighbours; None if they name none."""
+    detectable_epsilon: float
+    """The smallest epsilon that would have been detected, by an event of probability 0.1; infinite if none."""
+    detectable: Mapping[float, float] = field(hash=False)
+    """The same for events of other probabilities."""
     stopped_by: StoppedBy
+    """The reason why the audit ended."""
     reproducible: bool
+    """True if the same seed gives the same outputs again."""
     seed: int
+    """The seed of the audit, also where none was given."""
     witness: Witness | None = None
+    """The example of a violation; None without a violation."""
     messages: tuple[str, ...] = ()
-    trajectory: tuple[tuple[int, float], ...] = ()  # (samples, log-wealth against the claim)
-    log_threshold: float = math.inf  # log-wealth at which the claim is refuted
-    samples_confirming: int = 0  # single releases that confirmed a violation found on outputs of larger calls
-    samples_after: int = 0  # spent on finding and measuring a small example
-    coverage: float = 1.0  # share of the outputs that fell where a bet could have been placed
-    samples_needed: int | None = None  # about how many would decide; None: decided, or no number would
-    searched: tuple[str, ...] = ()  # scores that were tried late, because the usual events gave no evidence
-    outputs: Mapping[str, Any] = field(default_factory=dict, hash=False)  # small summary for pictures
-    accumulated: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)  # the runs whose evidence was kept
+    """Notes about the audit, each a sentence or two."""
+    trajectory: tuple[tuple[int, float], ...] = ()
+    """The evidence over time: pairs of samples and log-wealth against the claim."""
+    log_threshold: float = math.inf
+    """The log-wealth at which the claim is refuted."""
+    samples_confirming: int = 0
+    """Single releases that confirmed a violation found on outputs of larger calls."""
+    samples_after: int = 0
+    """Outputs spent on finding and measuring a small example."""
+    coverage: float = 1.0
+    """The share of the outputs that fell where a bet could have been placed."""
+    samples_needed: int | None = None
+    """About how many samples would decide; None if it is decided, or if no number would."""
+    searched: tuple[str, ...] = ()
+    """Scores that were tried late, because the usual events gave no evidence."""
+    outputs: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    """A small summary of the outputs on one pair, for pictures."""
+    accumulated: tuple[Mapping[str, Any], ...] = field(default=(), hash=False)
+    """The runs whose evidence was kept in a file."""
     versions: Mapping[str, str] = field(default_factory=versions, hash=False)
+    """The versions of Python and of the packages that produced the result."""
 
     def __str__(self) -> str:
         from dpaudit.result.text import render

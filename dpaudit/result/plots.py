@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = NDArray[np.float64]
 
-MOST_DRAWN = 400  # of a trajectory
+MOST_DRAWN = 400  # points of a trajectory that are drawn
 MOST_BARS = 12
 SMALLEST_SHARE = 0.01  # a rarer category joins the others, unless it is one of the first few of the event
 FEWEST_BARS = 3

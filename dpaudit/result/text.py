@@ -117,7 +117,9 @@ def certainty(result: Result) -> str:
 
 
 def _violation(result: Result) -> list[str]:
-    text = f"{certainty(result)} Claimed: {claim_text(result.claim)}. Shown: {shown(result)}.{_rests_on(result)}"
+    text = (
+        f"{certainty(result)} Claimed: {claim_text(result.claim)}. Shown: {shown(result)}.{confirmed_in_words(result)}"
+    )
     lines = ["", *_paragraph(text)]
     witness = result.witness
     if witness is None:
@@ -125,8 +127,8 @@ def _violation(result: Result) -> list[str]:
     return [*lines, "", *_witness(witness)]
 
 
-def _rests_on(result: Result) -> str:
-    """Return what verdict and bound rest on, where outputs came many to a call."""
+def confirmed_in_words(result: Result) -> str:
+    """Return how a violation was confirmed, and what the bound assumes, where outputs came many to a call; otherwise nothing."""
     if not result.samples_confirming:
         return ""
     return (

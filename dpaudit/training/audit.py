@@ -64,6 +64,7 @@ class TrainingAudit:
     """The result of :func:`audit_training`; a way that was not used is None.
 
     ``step`` is about ``step_claim``, ``runs`` and ``one_run`` about ``claim``. Each has alpha divided by the number of ways used.
+    ``trainings`` is the number of complete trainings that were run.
     """
 
     claim: Claim

@@ -28,7 +28,19 @@ def judge(result: AccuracyResult, expect: Verdict | None, *, allow_inconclusive:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccuracyAudit:
-    """A definition of an accuracy check, which ``dpaudit run`` and the pytest plugin collect; as :class:`dpaudit.Audit`."""
+    """A definition of an accuracy check, which ``dpaudit run`` and the pytest plugin collect.
+
+    Parameters
+    ----------
+    name : str
+        The name under which the result is reported.
+    mechanism, truth, claim, data
+        As for :func:`dpaudit.check_accuracy`.
+    options : dict
+        Keywords of :func:`dpaudit.check_accuracy`.
+    expect : Verdict or str, optional
+        The verdict that the check must reach; a run with any other one fails. None: a violation fails.
+    """
 
     name: str
     mechanism: Any

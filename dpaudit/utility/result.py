@@ -16,7 +16,9 @@ from dpaudit.utility.error_claim import ERROR_CLAIMS, ErrorClaim, error_claim_to
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AccuracyResult:
-    """The result of a check of an accuracy claim.
+    """The result of a check of an accuracy claim, with its verdict.
+
+    The texts ``name`` and ``truth`` say what was checked, and what the outputs were compared with.
 
     Attributes
     ----------
@@ -29,6 +31,12 @@ class AccuracyResult:
         The data set, as text: the smallest one found that refutes the claim, otherwise the worst that was tested.
     data_sets, tested
         Number of data sets that were scored, and of those that were tested in full.
+    samples, seed
+        Releases that were drawn in all, and the seed they came from.
+    shrunk
+        True if ``data`` is smaller than the data set with which the claim was first refuted.
+    messages
+        Notes about the check, as text.
     """
 
     name: str

@@ -63,6 +63,21 @@ def composed_delta(
     ``epsilon / (200 sqrt(queries))``, or a fiftieth of the standard deviation of one loss if that is larger; it costs
     about one part in ten thousand of the radius. Convolution in doubles resolves deltas down to about 1e-13.
 
+    Parameters
+    ----------
+    family : str
+        Name of the density: ``DE``, ``p1`` or ``p2``.
+    radius, sensitivity : float
+        Largest noise, and largest change of an answer.
+    epsilon : float
+        Where the profile is read.
+    queries : int
+        Number of adaptive queries.
+    step : float or None
+        Width of the grid of losses; None: the default.
+
+    Examples
+    --------
     >>> value = composed_delta(family="DE", radius=64.0, sensitivity=1.0, epsilon=1.0, queries=1)
     >>> round(value, 11)
     9.99979e-06
@@ -92,6 +107,19 @@ def calibrate_radius(
 
     One query is solved in closed form up to a root; more need dp-accounting (``pip install dpaudit[accounting]``).
 
+    Parameters
+    ----------
+    family : str
+        Name of the density: ``DE``, ``p1`` or ``p2``.
+    epsilon, delta : float
+        The claim that all queries together keep.
+    queries : int
+        Number of adaptive queries.
+    sensitivity : float
+        Largest change of an answer.
+
+    Examples
+    --------
     >>> round(calibrate_radius(epsilon=1.0, delta=1e-5), 4)
     63.9998
     """
@@ -111,6 +139,19 @@ def calibrate_radius(
 def composed_epsilon(*, family: str, radius: float, sensitivity: float, delta: float, queries: int) -> float:
     """Smallest epsilon at which ``queries`` adaptive queries have that delta; infinite where no epsilon does.
 
+    Parameters
+    ----------
+    family : str
+        Name of the density: ``DE``, ``p1`` or ``p2``.
+    radius, sensitivity : float
+        Largest noise, and largest change of an answer.
+    delta : float
+        Where the profile is inverted.
+    queries : int
+        Number of adaptive queries.
+
+    Examples
+    --------
     >>> round(composed_epsilon(family="DE", radius=64.0, sensitivity=1.0, delta=1e-5, queries=1), 5)
     1.0
     """
@@ -144,6 +185,17 @@ def gaussian_std(*, epsilon: float, delta: float, queries: int = 1, sensitivity:
 
     For many queries the losses become Gaussian with ``mu = sqrt(k I) M / R``, so R tends to ``sqrt(I)`` times this.
 
+    Parameters
+    ----------
+    epsilon, delta : float
+        The claim that all queries together keep.
+    queries : int
+        Number of adaptive queries.
+    sensitivity : float
+        Largest change of an answer.
+
+    Examples
+    --------
     >>> round(gaussian_std(epsilon=1.0, delta=1e-5), 4)
     3.7306
     """
@@ -154,6 +206,15 @@ def gaussian_std(*, epsilon: float, delta: float, queries: int = 1, sensitivity:
 def truncated_laplace_half_width(*, epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
     """Half-width of truncated Laplace noise for one query: ``(M/epsilon) log(1 + (exp(epsilon) - 1) / (2 delta))``.
 
+    Parameters
+    ----------
+    epsilon, delta : float
+        The claim that the query keeps.
+    sensitivity : float
+        Largest change of the answer.
+
+    Examples
+    --------
     >>> round(truncated_laplace_half_width(epsilon=1.0, delta=1e-5), 3)
     11.361
     """

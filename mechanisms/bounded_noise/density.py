@@ -104,6 +104,17 @@ def one_query_delta(family: str, epsilon: ArrayLike, shift: float) -> Floats:
     0 at ``y = 1 - s/2``; below its root ``y*`` the divergence collects ``f(y + s) (1 - exp(epsilon - l(y)))``, which
     has no cancellation, and the infinite losses add ``F(s)``.
 
+    Parameters
+    ----------
+    family : str
+        Name of the density: ``DE``, ``p1`` or ``p2``.
+    epsilon : array_like
+        Where the profile is read.
+    shift : float
+        Change of the answer, in radii.
+
+    Examples
+    --------
     >>> float(one_query_delta("DE", 1.0, 1 / 64).round(11))
     9.99979e-06
     """

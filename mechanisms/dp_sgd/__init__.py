@@ -218,6 +218,19 @@ INTERVAL = 1e-3
 def epsilon_of(noise_multiplier: float, sampling_rate: float, steps: int, delta: float) -> float:
     """Epsilon at delta of Poisson batches under add-remove, rounded up; exact where every example joins every batch.
 
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise over the clipping norm.
+    sampling_rate : float
+        Probability that an example joins a batch.
+    steps : int
+        Number of steps.
+    delta : float
+        Where the profile is inverted.
+
+    Examples
+    --------
     >>> round(epsilon_of(0.5, 0.01, 50, 1e-5), 3)
     5.602
     """
@@ -230,6 +243,17 @@ def epsilon_bracket(noise_multiplier: float, sampling_rate: float, steps: int, d
 
     Both by dp-accounting: losses rounded down are those of a pair of laws that is no easier to distinguish, and 1e-12 of delta
     is left for the error of the Fourier transforms.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise over the clipping norm.
+    sampling_rate : float
+        Probability that an example joins a batch.
+    steps : int
+        Number of steps.
+    delta : float
+        Where the profile is inverted.
     """
     if sampling_rate == 1.0:
         epsilon = gaussian_epsilon(math.sqrt(steps) / noise_multiplier, delta)

@@ -111,6 +111,25 @@ def one_round(
     ``weights`` are public and normalised here; the noise stays ``z C / m``, as in Flower, so unequal weights cost
     privacy and ``mu`` says how much.
 
+    Parameters
+    ----------
+    data : array_like
+        The updates of the clients, a row each.
+    clipping_norm, noise_multiplier : float
+        Largest norm of a clipped update, and the noise as a multiple of it.
+    rng : numpy.random.Generator
+        Source of the noise.
+    weights : array_like or None
+        Public weights of the clients; None: equal ones.
+    order : str
+        ``fixed``, or ``flower``: the noise is scaled by the norm that was adapted for the next round.
+    adaptive : AdaptiveClipping or None
+        The rule that changes the clipping norm.
+    relation : Relation
+        The relation for which mu is computed.
+
+    Examples
+    --------
     >>> outcome = one_round([[3.0, 4.0], [0.0, 0.0]], 1.0, 2.0, rng=np.random.default_rng(0))
     >>> outcome.aggregate.shape, outcome.mu, outcome.noise_std
     ((2,), 0.5, 1.0)
@@ -184,6 +203,19 @@ def clipping_norm_path(
     Andrew's rule settles at the target quantile from every start; with Flower's bit the same exponent is positive
     feedback, and the norm goes to zero or to infinity.
 
+    Parameters
+    ----------
+    norms : array_like
+        The norms of the clients' updates, the same in every round.
+    initial : float
+        The clipping norm of the first round.
+    rounds : int
+        Number of rounds.
+    adaptive : AdaptiveClipping or None
+        The rule; None: that of Andrew et al.
+
+    Examples
+    --------
     >>> norms = np.exp(np.linspace(-2, 2, 101))
     >>> bool(abs(clipping_norm_path(norms, 5.0, 300)[-1] - 1.0) < 0.1)
     True

@@ -33,6 +33,19 @@ def exact_mu(
 ) -> float:
     """Exact Gaussian-DP parameter of ``rounds`` rounds with full participation.
 
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise over the clipping norm.
+    relation : Relation
+        Zero-out, or substitution, which moves the sum twice as far.
+    rounds : int
+        Number of rounds.
+    weights : array_like or None
+        Public weights of the clients; None: equal ones.
+
+    Examples
+    --------
     >>> exact_mu(2.0), exact_mu(2.0, relation=Relation.SUBSTITUTE, rounds=4)
     (0.5, 2.0)
     """
@@ -66,6 +79,19 @@ def poisson_epsilon(
 
     Holds only where each client joins each round by an independent coin. Flower samples a fixed number without
     replacement, to which this does not apply.
+
+    Parameters
+    ----------
+    noise_multiplier : float
+        Standard deviation of the noise over the clipping norm.
+    sampling_rate : float
+        Probability that a client joins a round.
+    rounds : int
+        Number of rounds.
+    delta : float
+        Where the profile is inverted.
+    accountant : str
+        ``pld`` or ``rdp``.
     """
     check_positive(noise_multiplier=noise_multiplier, sampling_rate=sampling_rate)
     check_unit(sampling_rate=sampling_rate)
@@ -116,6 +142,15 @@ def local_dp_std(*, epsilon: float, delta: float, sensitivity: float) -> float:
     It is proved for epsilon below 1 only (Dwork and Roth 2014, theorem A.1), and with clipping at C two updates are
     up to 2 C apart, so ``sensitivity`` must be 2 C. :func:`local_dp_delta` says what it gives.
 
+    Parameters
+    ----------
+    epsilon, delta : float
+        The claim that is made.
+    sensitivity : float
+        Largest distance of two updates.
+
+    Examples
+    --------
     >>> round(local_dp_std(epsilon=1.0, delta=1e-5, sensitivity=1.0), 6)
     4.844805
     """
@@ -127,6 +162,15 @@ def local_dp_std(*, epsilon: float, delta: float, sensitivity: float) -> float:
 def local_dp_delta(*, epsilon: float, delta: float, sensitivity: float, distance: float) -> float:
     """True delta at ``epsilon`` of LocalDpMod's noise between two updates that are ``distance`` apart.
 
+    Parameters
+    ----------
+    epsilon, delta, sensitivity : float
+        As for :func:`local_dp_std`.
+    distance : float
+        True distance of the two updates.
+
+    Examples
+    --------
     >>> float(f"{local_dp_delta(epsilon=10.0, delta=1e-5, sensitivity=1.0, distance=1.0):.3e}")
     2.265e-05
     """

@@ -326,7 +326,17 @@ def add_laplace(secret: Drawable, scale: float, size: int, rng: np.random.Genera
 
 
 def masking_delta(pairs: Iterable[Any], epsilon: float, noise_std: float) -> float:
-    """Largest hockey-stick divergence over the pairs and both orders, under Gaussian noise; exact."""
+    """Largest hockey-stick divergence over the pairs and both orders, under Gaussian noise; exact.
+
+    Parameters
+    ----------
+    pairs : iterable
+        Pairs of secrets whose data are Gaussian mixtures.
+    epsilon : float
+        Where the profile is read.
+    noise_std : float
+        Standard deviation of the noise.
+    """
     if noise_std != 0.0:
         check_positive(noise_std=noise_std)
     return max(

@@ -16,6 +16,17 @@ def covariance_mu(mean: ArrayLike, other_mean: ArrayLike, covariance: ArrayLike,
 
     ``sqrt(d' (Sigma + noise_std^2 I)^{-1} d)`` with ``d`` the difference of the means.
 
+    Parameters
+    ----------
+    mean, other_mean : array_like
+        Means of the two laws.
+    covariance : array_like
+        Covariance matrix of both.
+    noise_std : float
+        Standard deviation of the noise on each coordinate.
+
+    Examples
+    --------
     >>> covariance_mu([0.0, 0.0], [3.0, 0.0], [[5.0, 0.0], [0.0, 1.0]], 2.0)
     1.0
     """
@@ -41,6 +52,17 @@ def gaussian_renyi(*, mean: float, variance: float, other_mean: float, other_var
 
     With ``v_a = (1 - a) v + a v'``: ``a (m - m')^2 / (2 v_a) + log(v_a / (v^(1-a) v'^a)) / (2 (1 - a))``.
 
+    Parameters
+    ----------
+    mean, variance : float
+        Mean and variance of the first law.
+    other_mean, other_variance : float
+        Mean and variance of the second law.
+    order : float
+        Order of the divergence, positive and not 1.
+
+    Examples
+    --------
     >>> round(gaussian_renyi(mean=0.0, variance=5.0, other_mean=1.0, other_variance=6.25, order=2.0), 10)
     0.1537443306
     """

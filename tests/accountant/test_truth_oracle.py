@@ -79,7 +79,7 @@ def test_named_numbers():
     assert true_epsilon((Part(1.0),), 1e-5, relation=Relation.SUBSTITUTE).low == pytest.approx(9.997, abs=5e-4)
 
 
-def test_the_truth_is_monotone_where_cases_say_so():
+def test_the_weaker_side_of_a_case_has_no_smaller_epsilon():
     """Every generated case, in brackets: the upper bound of the weaker one is not below the lower bound of the other."""
     limits = CompositionLimits((1.0, 10.0), (0.01, 1.0), (1, 10), (1e-6, 0.01))
     strategy = cases(limits, noises=("gaussian", "laplace"), parts=2, relation=Relation.ADD_REMOVE)

@@ -345,7 +345,7 @@ def released(source: Any, data: Any, **options: Any) -> Any:
     return {name: np.asarray(value).tolist() for name, value in output.items()} if type(output) is dict else output
 
 
-def test_the_output_is_what_fit_leaves_behind():
+def test_the_output_is_the_fitted_attributes():
     rows = np.array([[1.0, 2.0, 10.0], [3.0, 4.0, 20.0]])
     assert released(Averages, rows) == {"coef_": [2.0, 3.0, 15.0], "intercept_": 0.0}
     assert released(Averages, rows, target=True) == {"coef_": [2.0, 3.0], "intercept_": 15.0}

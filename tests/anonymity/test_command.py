@@ -1,3 +1,5 @@
+"""The command ``dpaudit anonymity``: tables of measures, requirements, exit codes, files and pictures."""
+
 import argparse
 import io
 import json
@@ -19,7 +21,7 @@ from dpaudit.anonymity import (
     t_closeness,
     uniform_prior,
 )
-from dpaudit.anonymity.command import add_arguments, run
+from dpaudit.anonymity.commands.anonymity import add_arguments, run
 
 
 @pytest.fixture
@@ -309,7 +311,7 @@ def test_a_plot_without_matplotlib_names_the_extra_to_install(files, monkeypatch
 
 def test_options_are_declared_without_pandas():
     code = (
-        "import argparse, sys, dpaudit.anonymity.command as c; c.add_arguments(argparse.ArgumentParser());"
+        "import argparse, sys, dpaudit.anonymity.commands.anonymity as c; c.add_arguments(argparse.ArgumentParser());"
         "sys.exit(sum(m in sys.modules for m in ('pandas', 'scipy.stats', 'scipy.optimize', 'matplotlib')))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,3 +1,5 @@
+"""Distances between distributions: published examples, metric axioms, brute force, and refusals."""
+
 import itertools
 import math
 import pickle

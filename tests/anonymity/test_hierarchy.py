@@ -1,3 +1,5 @@
+"""Generalisation hierarchies: ancestors, taxonomies, intervals, and generalisation by levels."""
+
 import pickle
 from fractions import Fraction
 

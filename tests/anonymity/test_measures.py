@@ -1,3 +1,5 @@
+"""Measures of published tables: worked examples, classes that decide, requirements, and refusals."""
+
 import math
 import pickle
 from fractions import Fraction

@@ -1,3 +1,5 @@
+"""Mondrian: releases meet the requirements, contain the original, and could not be cut again."""
+
 import datetime
 import decimal
 import time

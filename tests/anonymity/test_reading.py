@@ -1,3 +1,5 @@
+"""Tables from files: dialects, encodings, cells as they were published, and errors that say what to do."""
+
 import csv
 import importlib.util
 

@@ -1,3 +1,5 @@
+"""Audits of releases: which published cells contain their original values, and which do not."""
+
 import datetime
 
 import numpy as np

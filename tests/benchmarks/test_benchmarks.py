@@ -213,7 +213,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     assert json.loads(path.read_text()) == {"x": 1}
 
 
-def test_rows_print_as_they_come():
+def test_rows_print_at_once():
     seen: list[str] = []
 
     def rows():

@@ -175,7 +175,7 @@ def test_one_noise_for_all_coordinates() -> None:
 
 @pytest.mark.parametrize("name", ["laplace-sum", "gaussian", "noisy-histogram"])
 def test_noise_cut_to_an_integer(name: str) -> None:
-    """Fraction and integer part of every coordinate against the law, which tells one after the other."""
+    """Fraction and integer part of every coordinate against the law, which lists one after the other."""
     one, size = mutant(name, "noise cut to an integer").mechanism, 20_000
     data = {"laplace-sum": [0.25, 5.0], "gaussian": 1.3}.get(name, ["red"])
     outputs = np.asarray(one.sample(data, size, np.random.default_rng(1)), dtype=float).reshape(size, -1)

@@ -134,7 +134,7 @@ def test_no_line_is_shown_without_a_terminal(project: Any, watched: bool, capfd:
 
 
 @pytest.mark.parametrize("interrupt", [os.killpg, os.kill])
-def test_an_interrupt_keeps_what_every_audit_has(interrupt: Any, project: Any) -> None:
+def test_an_interrupt_keeps_the_evidence_of_every_audit(interrupt: Any, project: Any) -> None:
     """Ctrl-C in a terminal reaches all processes of the run, an interrupt by a program its parent alone."""
     project.audits(SLOW, *(project.audit(name, "slow", samples=10**7) for name in ("one", "two")))
     process = subprocess.Popen(

@@ -164,7 +164,7 @@ def test_one_alpha_for_the_run(project: Any) -> None:
     assert project.run("run", "audits/greedy.py", "--alpha", "0.6")[0] == 0
 
 
-def test_ctrl_c_keeps_what_there_is(
+def test_ctrl_c_keeps_the_results_so_far(
     project: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     project.audits(
@@ -513,7 +513,7 @@ def test_the_first_audit_works_and_halving_its_scale_is_caught(project: Any) -> 
         (["run", ""], "names nothing"),
     ],
 )
-def test_mistakes_are_2_and_say_what_to_do(
+def test_mistakes_end_with_2_and_say_what_to_do(
     project: Any, capsys: pytest.CaptureFixture[str], words: list[str], message: str
 ) -> None:
     project.audits(project.audit("good", samples=200))

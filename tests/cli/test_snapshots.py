@@ -292,7 +292,7 @@ MISTAKES = {
             "dpaudit: argument COMMAND: invalid choice: 'chekc' (choose from 'run', 'check', 'verify', 'sensitivity', "
             "'diagnose', 'list', 'report', "
             "'compare', 'init', 'accountant', 'tradeoff', 'completion', 'accuracy', 'anonymity', 'anonymise', 'risk', "
-            "'statements') Did you mean 'check'?\nTry 'dpaudit --help'.\n"
+            "'statements'). Did you mean 'check'?\nTry 'dpaudit --help'.\n"
         ),
     ),
 }

@@ -1,3 +1,5 @@
+"""The sensitivity check: true sensitivities are found, exceeded claims are refuted, and bad queries are refused."""
+
 import itertools
 import math
 import pickle

@@ -127,7 +127,7 @@ def test_an_interrupt_while_shrinking_loses_the_witness_alone(claim: Any, monkey
 
 
 @pytest.mark.parametrize("claim", [dpaudit.PureDP(1.0), dpaudit.GaussianDP(1.0)], ids=repr)
-def test_what_was_shown_before_a_batched_call_raised_still_counts(claim: Any) -> None:
+def test_evidence_from_before_a_batched_call_raised_still_counts(claim: Any) -> None:
     calls = 0
 
     @dpaudit.batched

@@ -217,7 +217,7 @@ def test_claims_at_the_ends_of_the_floats() -> None:
 
 
 def test_a_fixed_seed_is_refused_though_the_first_pairs_do_not_show_it() -> None:
-    """Far from its threshold the mechanism says the same whatever it draws, so that equal sequences tell nothing there."""
+    """Far from its threshold the mechanism answers the same whatever it draws, so equal sequences show nothing there."""
 
     def same_seed_in_every_call(answers: np.ndarray, size: int, rng: np.random.Generator) -> np.ndarray:
         noisy = answers + np.random.default_rng(7).laplace(size=(size, answers.size))

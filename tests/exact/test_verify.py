@@ -1,3 +1,5 @@
+"""Exact verification of declared laws: equality, witnesses, infinite values, both orders, and errors in laws."""
+
 import dataclasses
 import math
 import pickle

@@ -71,13 +71,13 @@ def vector_last_leaks(data: Any, size: int, rng: Generator) -> Any:
 
 
 def vector_shared_noise(data: Any, size: int, rng: Generator) -> Any:
-    """Two numbers whose difference tells what neither of them does."""
+    """Two numbers that leak only through their difference."""
     shared = rng.normal(scale=20.0, size=size)
     return np.stack([shared, shared + len(data) + rng.normal(scale=0.4, size=size)], axis=1)
 
 
 def vector_same_sign(data: Any, size: int, rng: Generator) -> Any:
-    """Whether the first and the last number have one sign tells; no linear score does, nor a difference of neighbours."""
+    """The leak is whether the first and the last number have one sign: no linear score or difference of neighbours shows it."""
     outputs = rng.normal(size=(size, 3))
     outputs[:, 1] *= 20.0
     if len(data):

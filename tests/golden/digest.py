@@ -79,7 +79,7 @@ def _split(value: Any) -> tuple[Any, list[Any]]:
 
 
 def _taken_apart(script: str) -> tuple[str, str]:
-    """Return a script without docstring, imports and empty lines, and its docstring, which tells the event in words."""
+    """Return a script without docstring, imports and empty lines, and its docstring, which has the event in words."""
     lines = script.splitlines()
     module = ast.parse(script)
     docstring = ast.get_docstring(module) or ""

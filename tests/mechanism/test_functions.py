@@ -1,3 +1,5 @@
+"""Functions as mechanisms: batched, single and fresh calls, exceptions as outputs, and refusals."""
+
 import functools
 import itertools
 import pickle

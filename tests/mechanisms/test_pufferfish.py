@@ -343,7 +343,7 @@ def test_ignored_spread_is_broken():
 
 
 @pytest.mark.parametrize(("kept", "epsilon"), [((-0.5, 2.0), 2.5), ((0.7, 0.7), 0.0)])
-def test_a_kept_draw_overstates_or_misses_what_is_there(rng, kept, epsilon):
+def test_a_reused_draw_overstates_or_misses_the_leak(rng, kept, epsilon):
     mechanism = WassersteinMechanism(pairs(normal(0.0, 1.0), normal(1.0, 1.0)), 1.0)
     broken = ReusedDraw(mechanism, tuple(zip("ab", kept, strict=True)))
     laws = [broken.law(secret) for secret in mechanism.pairs[0]]

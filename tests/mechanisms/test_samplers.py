@@ -71,7 +71,7 @@ def fits(law: Any, outputs: Any, alpha: float = FALSE_ALARM) -> bool:
 
 
 def counted(outputs: np.ndarray) -> dict[Any, int]:
-    """How often every outcome came; rows are outcomes as tuples."""
+    """Count every outcome; rows are outcomes as tuples."""
     if outputs.ndim == 1:
         values, counts = np.unique(outputs, return_counts=True)
         return dict(zip(values.tolist(), counts.tolist(), strict=True))

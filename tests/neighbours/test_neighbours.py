@@ -1,3 +1,5 @@
+"""Neighbouring data sets: pairs differ as their relation says, shrink, and start from extreme rows."""
+
 import copy
 import itertools
 import json

@@ -43,7 +43,7 @@ import pytest
 import dpaudit
 from dpaudit.cli import grammar
 from dpaudit.cli import main as cli
-from dpaudit.cli.commands import scaffold
+from dpaudit.cli.commands.init import WORKFLOW
 from tests import preloaded  # noqa: F401 - before the inner runs of pytest
 
 ROOT = Path(__file__).parents[2]
@@ -217,7 +217,7 @@ def commands(page: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_commands_are_ones_that_exist(page: Path) -> None:
+def test_commands_exist(page: Path) -> None:
     parser, known = grammar.build_parser()
     for command in commands(page):
         words = shlex.split(command)[1:]
@@ -310,7 +310,7 @@ def test_the_workflow_to_paste_is_the_one_that_init_writes() -> None:
     shown = [
         block.body for block in blocks(ROOT / "docs" / "ci.md") if block.options.get("file", "").endswith("dpaudit.yml")
     ]
-    assert shown == [scaffold.WORKFLOW]
+    assert shown == [WORKFLOW]
 
 
 def test_examples_can_fail(pytester: pytest.Pytester) -> None:

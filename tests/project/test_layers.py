@@ -166,7 +166,7 @@ def test_import_is_light() -> None:
 @pytest.mark.parametrize(
     ("epsilon", "verdict"), [(1.0, "INCONCLUSIVE"), (0.1, "VIOLATION")], ids=["undecided", "violation"]
 )
-def test_an_audit_of_a_pair_loads_what_it_needs(epsilon: float, verdict: str) -> None:
+def test_an_audit_of_a_pair_loads_only_what_it_needs(epsilon: float, verdict: str) -> None:
     # A violation is shrunk, counted with its intervals and printed: nothing on that way may need statsmodels.
     heavy = ["scipy.stats", "scipy.optimize", "statsmodels", "pandas", "matplotlib", "sklearn", "dp_accounting"]
     program = (

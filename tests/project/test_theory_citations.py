@@ -37,7 +37,7 @@ def sources() -> list[Path]:
 
 
 def unresolved(text: str) -> list[str]:
-    known = headings("theory.md", r"^## ([RE]\d+)\. ")
+    known = headings("theory.md", r"^### ([RE]\d+)\. ")
     sections = headings("mechanisms.md", r"^## Section (\d+)\. ")
     missing = [name for match in THEORY.finditer(text) for name in cited(match) if name not in known]
     return missing + [name for match in MECHANISMS.finditer(text) for name in cited(match) if name not in sections]

@@ -36,7 +36,7 @@ def line_of(start: str) -> int:
     return next(number for number, text in enumerate(LINES, 1) if text.startswith(start))
 
 
-def test_leads_to_what_is_inside() -> None:
+def test_the_source_of_a_wrapper_is_that_of_its_function() -> None:
     for mechanism in (
         noisy,
         dpaudit.batched(noisy),

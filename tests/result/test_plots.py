@@ -60,7 +60,7 @@ def test_every_claim_can_be_drawn(claim: Any, lower: float) -> None:
 
 @given(epsilon=st.floats(0.0, 5.0), p=st.floats(0.01, 0.99), q=st.floats(0.01, 0.99), slack=st.floats(0.0, 0.01))
 def test_the_witness_never_shows_more_than_there_is(epsilon: float, p: float, q: float, slack: float) -> None:
-    # The pair that tells S from its complement and nothing else has the profile max over {S, not S} and both orders.
+    # The pair that differs in the probability of S and nothing else has the profile max over {S, not S} and both orders.
     factor = math.exp(epsilon)
     truth = max(0.0, p - factor * q, q - factor * p, (1 - p) - factor * (1 - q), (1 - q) - factor * (1 - p))
     sides = [Frequency(count=0, trials=1, low=max(x - slack, 0.0), high=min(x + slack, 1.0)) for x in (p, q)]

@@ -1,3 +1,5 @@
+"""Checks of arguments: number types, ends of ranges, hints, and messages."""
+
 import itertools
 import math
 import pickle

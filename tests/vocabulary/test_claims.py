@@ -1,3 +1,5 @@
+"""Claims: their profiles, the implications between kinds, and their behaviour as values."""
+
 import copy
 import itertools
 import math

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import optimize, special
 
-from dpaudit._util.validation import check_choice, check_count, check_non_negative, check_open_unit, check_positive
+from dpaudit._util.validation import check_choice, check_count, check_non_negative, check_positive
 from dpaudit.accuracy.conditions import Real, check, plain
 
 
@@ -230,26 +230,6 @@ class BoundedNoise:
         return 1.0 - 0.5 * self.tail(t * self.radius)
 
 
-def truncated_laplace_radius(epsilon: float, delta: float, sensitivity: float = 1.0) -> float:
-    """Half width (M/epsilon) log(1 + (e^epsilon - 1)/(2 delta)) of truncated Laplace noise, the better one for one query.
-
-    Parameters
-    ----------
-    epsilon : float
-        Privacy budget.
-    delta, sensitivity : float
-        The delta of (epsilon, delta)-DP, sensitivity of the query.
-
-    Examples
-    --------
-    >>> round(truncated_laplace_radius(1.0, 1e-5), 3)
-    11.361
-    """
-    check_positive(epsilon=epsilon, sensitivity=sensitivity)
-    check_open_unit(delta=delta)
-    return sensitivity / epsilon * math.log1p(math.expm1(epsilon) / (2.0 * delta))
-
-
 def importance_sensitivity(records: ArrayLike, dimension: ArrayLike, regularisation: ArrayLike) -> Any:
     """S = sqrt(d)/(N_D lambda), the L2 sensitivity of the regularised logistic coefficients (Ji and Elkan 2013).
 
@@ -269,20 +249,6 @@ def importance_sensitivity(records: ArrayLike, dimension: ArrayLike, regularisat
     check(records=records, dimension=dimension, regularisation=regularisation)
     d = np.asarray(dimension, float)
     return plain(np.sqrt(d) / (np.asarray(records, float) * np.asarray(regularisation, float)))
-
-
-def importance_noise_variance(gradient: ArrayLike, scale: float) -> float:
-    """Delta-method variance (d + 1) (S/epsilon)^2 ||Cov_w(b, x)||^2 of a weighted mean, for small noise.
-
-    Each coordinate of z has variance E||z||^2/d = (d + 1) (S/epsilon)^2, and the gradient of the weighted mean of b in
-    the coefficients is Cov_w(b, x).
-
-    >>> round(importance_noise_variance([0.19314943, 0.00214855, 0.0], 0.05), 8)
-    0.00037311
-    """
-    check(scale=scale)
-    slope = np.asarray(gradient, float)
-    return float((slope.size + 1) * scale**2 * np.sum(slope**2))
 
 
 def importance_mean_error(dimension: ArrayLike, scale: ArrayLike) -> Any:

@@ -108,33 +108,3 @@ def kary_rates(categories: int, epsilon: float) -> tuple[float, float]:
     damp = np.exp(-epsilon)
     keep = 1.0 / (1.0 + (categories - 1) * damp)
     return float(keep), float(damp * keep)
-
-
-def kary_variance(shares: ArrayLike, n: ArrayLike, epsilon: float, *, fixed: bool = True) -> Any:
-    """Variance of each estimated share under k-ary randomised response.
-
-    With the data ``fixed``: [pi p(1-p) + (1-pi) q(1-q)]/(n (p-q)^2); for independent persons l(1-l)/(n (p-q)^2),
-    l = q + pi (p - q). The two differ by pi (1 - pi)/n.
-
-    Parameters
-    ----------
-    shares, n : array_like
-        True share pi of each category, number of answers.
-    epsilon : float
-        Privacy budget of one answer.
-    fixed : bool
-        The true values are fixed; otherwise persons are drawn independently.
-
-    Examples
-    --------
-    >>> np.round(kary_variance([0.5, 0.25, 0.25], 4, 1.0), 10).tolist()
-    [0.3875897087, 0.3512161646, 0.3512161646]
-    """
-    pi = np.atleast_1d(np.asarray(shares, float))
-    check(p=pi, n=n)
-    p, q = kary_rates(pi.size, epsilon)
-    size = np.asarray(n, float) * (p - q) ** 2
-    if fixed:
-        return plain((pi * p * (1.0 - p) + (1.0 - pi) * q * (1.0 - q)) / size)
-    hit = q + pi * (p - q)
-    return plain(hit * (1.0 - hit) / size)

@@ -1,1 +1,1 @@
-"""The commands ``dpaudit risk`` and ``dpaudit anonymise``; ``dpaudit anonymity`` is ``dpaudit/anonymity/command.py``."""
+"""The commands on tables: ``dpaudit anonymity``, ``dpaudit anonymise`` and ``dpaudit risk``, one module each."""

@@ -151,7 +151,7 @@ def _mechanism(args: argparse.Namespace, settings: Settings, here: Path) -> Any:
 
 
 def calls_of(function: Any) -> str:
-    """How a function is called, by the names of its parameters: ``(data, rng)``, ``(data, size, rng)`` or the data alone.
+    """Return how a function is called, by its parameter names: ``(data, rng)``, ``(data, size, rng)`` or the data alone.
 
     >>> calls_of(lambda rows, size, rng: None), calls_of(lambda rows, rng: None), calls_of(lambda rows, scale=1.0: None)
     ('batched', 'data-rng', 'data')

@@ -22,7 +22,7 @@ needed for it.
   its outputs. Then all evidence is given up: it starts again from capital 1, with an alpha of its own. The k-th restart
   has ``RESTARTS`` / 2^k of alpha, the first start 1 - ``RESTARTS`` of it: at most alpha together.
 - *No run is left out.* Every run goes into the one file, also one that found nothing. Lines that were changed or removed are
-  noticed. Whoever puts an older copy of everything back makes the same rounds be drawn again: a reproducible mechanism then
+  noticed. If an older copy of everything is put back, the same rounds are drawn again: a reproducible mechanism then
   gives the same outputs and nothing is gained. With random numbers of its own, only reports of the runs that are missing
   can show it.
 

@@ -1,6 +1,6 @@
 """Features of one output: named numbers of collections, text and bytes, whose own structure hardly ever repeats.
 
-A feature is a number with a name that a person can read: ``size of output``, ``count of 'flu' in output``,
+A feature is a number with a readable name: ``size of output``, ``count of 'flu' in output``,
 ``output['age']``, ``number 2 in output``, ``output ends with 'bob'``. Which features an output has depends on that output
 alone. A feature that an output lacks is 0 if it counts or tests something, and NaN if it is a number of the output's own.
 """

@@ -28,7 +28,7 @@ _TIME = re.compile(r"(datetime|timedelta)64(?:\[(\w+)\])?")
 
 
 def plain(label: str) -> str:
-    """Return a structure as text for a person.
+    """Return a structure as readable text.
 
     >>> plain(f"[{placeholder('number')}, 'number']")
     "[number, 'number']"

@@ -342,11 +342,10 @@ def _tails(rows: Counts) -> Counts:
     return tails.cumsum(axis=3)
 
 
-def plug_in_epsilon(past: Counts, delta: float) -> tuple[float, float]:
-    """Return a low and a high estimate of the epsilon of the best event, which guide the search and prove nothing.
+def plug_in_epsilon(past: Counts, delta: float) -> float:
+    """Return a low estimate of the epsilon of the best event, which guides the search and proves nothing.
 
-    The low one moves both probabilities by two standard errors and maximises over the events; the high one moves them by
-    one standard error the other way, for the same event. ``past`` is as in :func:`choose_events`.
+    Both probabilities are moved by two standard errors. ``past`` is as in :func:`choose_events`.
     """
     totals = past.sum(axis=2)
     heavy, light = _tails(past) / totals[OTHER_SIDE][..., None]
@@ -354,9 +353,7 @@ def plug_in_epsilon(past: Counts, delta: float) -> tuple[float, float]:
     p_error = np.sqrt((heavy * (1.0 - heavy) + 1.0 / n) / n)
     q_error = np.sqrt((light * (1.0 - light) + 1.0 / n) / n)
     low = np.maximum(heavy - 2.0 * p_error - delta, 1e-12) / (light + 2.0 * q_error)
-    place = np.unravel_index(int(np.argmax(low)), low.shape)
-    high = max(float((heavy + p_error)[place]) - delta, 1e-12) / max(float((light - q_error)[place]), 1.0 / n)
-    return math.log(float(low[place])), math.log(high)
+    return math.log(float(low.max()))
 
 
 def two_sided_gains(

@@ -14,10 +14,13 @@ from dpaudit.errors import MechanismError
 
 CELL_GROUPS = 8  # groups of cells that the drift test compares
 BLANK = re.compile(r"#|'\.\.\.'")  # what ``mechanism.Raised`` puts in place of numbers and quoted text
+STRUCTURE_GROUPS = 64  # groups of structures that it compares
 FEWEST_COMPARED = 200  # outputs that a comparison needs
+FEWEST_IN_A_GROUP = 10  # outputs, early and late, without which a group is left out of a comparison
 FALSE_ALARM_PER_TEST = 1e-12  # probability of a false alarm of one test of drift or exhaustion
 MOST_TOKEN_COLUMNS = 16  # numbers of an output that are looked at for random seeds
-FEWEST_TOKENS = 2.0**24  # between the quartiles of a random seed
+FEWEST_TOKENS = 2.0**24  # the width of the range of a random seed
+FROM_UNIFORM = 1.95  # Kolmogorov's distance times sqrt(outputs), which uniform numbers exceed once in 1,000 times
 REPEAT_BY_CHANCE = 1e-9  # rounds that are equal with a smaller probability are not independent
 
 
@@ -26,27 +29,52 @@ class DriftTest:
 
     def __init__(self) -> None:
         self.found = False
+        self._structures: dict[int, NDArray[np.int64]] = {}  # by pair: counts of both sides so far
 
     def compare(self, past: NDArray[np.int64], new: NDArray[np.int64]) -> None:
-        """Test, per side, whether past and new counts of ordered cells can come from one law (chi-squared).
+        """Test, per side, whether past and new counts of ordered cells can come from one law.
 
         Cells are first joined into a few contiguous groups of similar mass: single cells were chosen on the past, so their
         past counts are too high, but these errors cancel within a group.
         """
-        from scipy.special import chdtrc
-
-        if self.found or past.sum(axis=1).min() < FEWEST_COMPARED or new.sum(axis=1).min() < FEWEST_COMPARED:
+        if self.found or not _enough(past, new):
             return
         pooled = (past + new).sum(axis=0)
         level = np.cumsum(pooled) / pooled.sum()
         starts = np.unique(np.searchsorted(level, np.arange(CELL_GROUPS) / CELL_GROUPS))
-        early, late = (np.add.reduceat(counts, starts, axis=1) for counts in (past, new))
-        both = early + late
-        keep = both >= 10
-        scale = np.sqrt(early.sum(axis=1) / late.sum(axis=1))[:, None]
-        statistic = ((late * scale - early / scale) ** 2 / np.maximum(both, 1)).sum(axis=1, where=keep)
-        chance = chdtrc(np.maximum(keep.sum(axis=1) - 1, 1), statistic)
-        self.found = bool((chance < FALSE_ALARM_PER_TEST).any())
+        self.found = _differ(*(np.add.reduceat(counts, starts, axis=1) for counts in (past, new)))
+
+    def compare_structures(self, pair: int, sides: tuple[Encoded, Encoded]) -> None:
+        """Compare the words, types and keys of the outputs of a round with those before, in groups that their hashes fix."""
+        if self.found:
+            return
+        new = np.stack([_structures_in_groups(batch) for batch in sides])
+        past = self._structures.get(pair, np.zeros_like(new))
+        self.found = _enough(past, new) and _differ(past, new)
+        self._structures[pair] = past + new
+
+
+def _structures_in_groups(batch: Encoded) -> NDArray[np.int64]:
+    if not len(batch):
+        return np.zeros(STRUCTURE_GROUPS, np.int64)
+    codes, each = (batch.codes[:1], len(batch)) if batch.uniform else (batch.codes, 1)
+    return each * np.bincount((codes % np.uint64(STRUCTURE_GROUPS)).astype(np.intp), minlength=STRUCTURE_GROUPS)
+
+
+def _enough(past: NDArray[np.int64], new: NDArray[np.int64]) -> bool:
+    return bool(min(past.sum(axis=1).min(), new.sum(axis=1).min()) >= FEWEST_COMPARED)
+
+
+def _differ(early: NDArray[np.int64], late: NDArray[np.int64]) -> bool:
+    """Return whether early and late counts of one of the sides cannot come from one law (chi-squared)."""
+    from scipy.special import chdtrc
+
+    both = early + late
+    keep = both >= FEWEST_IN_A_GROUP
+    scale = np.sqrt(early.sum(axis=1) / late.sum(axis=1))[:, None]
+    statistic = ((late * scale - early / scale) ** 2 / np.maximum(both, 1)).sum(axis=1, where=keep)
+    chance = chdtrc(np.maximum(keep.sum(axis=1) - 1, 1), statistic)
+    return bool((chance < FALSE_ALARM_PER_TEST).any())
 
 
 class RepeatTest:
@@ -103,7 +131,7 @@ class OutputMonitor:
         self._singular = ""  # an example, if most structures in the largest batch occurred once
         self._largest = 0
         self._blanked = ""  # an exception whose message was shortened
-        self._token = ""  # an example of a number that looks like a random seed
+        self.token = ""  # an example of a number that looks like a random seed
 
     def see(self, pair: int, sides: tuple[Encoded, Encoded]) -> None:
         """Examine the outputs that a round returned for learning."""
@@ -135,12 +163,6 @@ class OutputMonitor:
                 f"Numbers and quoted text in messages of exceptions are not audited, such as in {self._blanked}. A reader of "
                 "the message sees them: leave them out of it, or return them."
             )
-        if self._token:
-            found.append(
-                f"A number of each output, such as {self._token}, looks like a random seed. If other parts of the output "
-                "are computed from it (a hash, a permutation), a leak is in both together, where no event of numbers shows it: "
-                "say what you suspect (suspect=)."
-            )
         return found
 
     def _visibility(self, batch: Encoded) -> None:
@@ -151,7 +173,7 @@ class OutputMonitor:
             return
         self._largest = len(batch)
         self._singular = ""
-        self._token = token_in(batch)
+        self.token = token_in(batch)
         if batch.uniform:
             return
         codes, frequency = np.unique(batch.codes, return_counts=True)
@@ -182,13 +204,21 @@ class OutputMonitor:
 
 
 def token_in(batch: Encoded) -> str:
-    """Return an example of a whole number that never repeats, spread over a wide range and beside other numbers; or nothing."""
-    if batch.width < 2:
+    """Return an example of a whole number that never repeats, uniform on a wide range and beside other numbers; or nothing.
+
+    Noise of a large scale is not uniform between the smallest and the largest output.
+    """
+    size = len(batch)
+    if batch.width < 2 or size < 2:
         return ""
     whole = (np.isfinite(batch.values) & (batch.values == np.round(batch.values))).all(axis=0)
     for column in batch.values[:, whole].T[:MOST_TOKEN_COLUMNS]:
-        quartiles = np.quantile(column, (0.25, 0.75))
-        if np.unique(column).size == column.size and quartiles[1] - quartiles[0] > FEWEST_TOKENS:
+        ordered = np.sort(column)
+        span = ordered[-1] - ordered[0]
+        if span < FEWEST_TOKENS or (ordered[1:] == ordered[:-1]).any():
+            continue
+        distance = np.abs((ordered - ordered[0]) / span - np.arange(size) / (size - 1)).max()
+        if distance * np.sqrt(size) < FROM_UNIFORM:
             return f"{column[0]:.0f}"
     return ""
 

@@ -17,7 +17,7 @@ views from releases in a random order, because those of the audit favour what wa
 stops at a violation does not fix the number of releases, so there the probability holds approximately.
 
 Releases that depend on each other but are exchangeable (noise picked at random from a fixed table, a random number drawn when
-the mechanism was made) pass these tests: given the table they are independent, and no sequence of calls can tell.
+the mechanism was made) pass these tests: given the table they are independent, and no sequence of calls shows the dependence.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ class Timeline:
     def sides(self) -> tuple[Encoded, Encoded]:
         """Return the releases of each data set in order, both with as many columns."""
         width = max((batch.width for _, sides in self._rounds for batch in sides), default=0)
+        sizes = [size for sizes, _ in self._rounds for size in sizes]
         first, second = (stack([sides[side] for _, sides in self._rounds], width=width) for side in (0, 1))
+        self._rounds = [(sizes, (first, second))]  # kept once, because releases can be large
         return first, second
 
     def side_of(self) -> NDArray[np.intp]:

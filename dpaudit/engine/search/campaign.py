@@ -16,7 +16,7 @@ supermartingale that starts from 1. An audit of one pair to refute its claim fol
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -56,7 +56,7 @@ class RoundGrowth:
     """A round of the leading pair adds this share when a stop is not near but it has won something."""
     explored: float = 1.0
     """A round of another pair adds this share."""
-    explored_for_bound: float = 3.0
+    explored_for_bound: float = 1.0
     """The same while a bound explores all pairs."""
     nothing_won: float = 1.0
     """A round of the leading pair adds this share when it has won nothing yet."""
@@ -101,6 +101,8 @@ class PairChoice:
     """The same for a pair that leads because of its wealth."""
     explore: float = 0.3
     """Share of the budget that a bound on several pairs spends before it commits to one."""
+    explore_all: float = 0.15
+    """Share of the budget up to which none of them is left out."""
     learn: float = 0.03
     """Share of the budget after which a bound on a single pair starts to follow its experts, which have learned by then."""
     followed: float = 1.0
@@ -112,7 +114,10 @@ class PairChoice:
     upper_errors: float = 3.3
     """Standard errors above the estimate of the upper index, so that a pair with bad luck at first is sampled again."""
     bound_uncertainty: float = 10.0
-    """Uncertainty about the epsilon of a pair after one output, for events of a few percent; it falls as 1 / sqrt(outputs)."""
+    """Uncertainty about the epsilon of a pair after one output, for events of a few percent; it falls as 1 / sqrt(outputs).
+    Rare events, where epsilon is largest, are seen late, so it covers all events and not only the best so far."""
+    change_of_lead: float = 3.0
+    """The same for a pair that a bound is read from: another one takes its place if it is better by both uncertainties."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +206,8 @@ class Candidate:
         """Return the lower and upper confidence index of the pair, which change only with a round.
 
         To refute the claim: the best advantage seen, in standard deviations of one output, minus
-        ``lower_errors`` and plus ``upper_errors`` standard errors. For the best bound: a low and a high estimate of epsilon.
+        ``lower_errors`` and plus ``upper_errors`` standard errors. For the best bound: a low estimate of epsilon, and that plus
+        its uncertainty.
         """
         if self._index is None:
             low, high = -math.inf, -math.inf
@@ -209,23 +215,22 @@ class Candidate:
                 if plan.ordered.sum(axis=1).min() == 0:
                     continue
                 if bound:
-                    low_guess, high_guess = plug_in_epsilon(plan.ordered[:, None], float(points.delta.min()))
-                    guess = (low_guess / self._unit, high_guess / self._unit)
+                    guess = plug_in_epsilon(plan.ordered[:, None], float(points.delta.min())) / self._unit
+                    low, high = max(low, guess), max(high, guess + CHOICE.bound_uncertainty / math.sqrt(self.seen))
                 else:
                     choice = choose_events(plan.ordered[:, None], points)
                     best = float(choice.score.max())
                     n = float(plan.ordered.sum(axis=1).min())
-                    guess = ((best - CHOICE.lower_errors) / math.sqrt(n), (best + CHOICE.upper_errors) / math.sqrt(n))
-                low, high = max(low, guess[0]), max(high, guess[1])
-            # Rare events, where epsilon is largest, are seen late: the uncertainty covers all events, not only the best so far.
-            self._index = (low, max(high, 0.0) + CHOICE.bound_uncertainty / math.sqrt(self.seen) if bound else high)
+                    low = max(low, (best - CHOICE.lower_errors) / math.sqrt(n))
+                    high = max(high, (best + CHOICE.upper_errors) / math.sqrt(n))
+            self._index = (low, high)
         return self._index
 
     def shown(self, delta: float) -> float:
         """Return a low estimate of the epsilon of the pair at ``delta``, per unit of distance; it changes only with a round."""
         if self._shown is None:
             plans = [plan.ordered[:, None] for plan in self.learner.plans() if plan.ordered.sum(axis=1).min() > 0]
-            self._shown = max((plug_in_epsilon(rows, delta)[0] / self._unit for rows in plans), default=-math.inf)
+            self._shown = max((plug_in_epsilon(rows, delta) / self._unit for rows in plans), default=-math.inf)
         return self._shown
 
     def settled(self, log_wealth: float | None) -> None:
@@ -279,6 +284,7 @@ class Campaign:
         self._followed = np.zeros(len(points))  # log-gain of the follower against each point
         self._segment = 0
         self._lead = (0, 0)  # the pair followed last, and the version of its views
+        self._committed: Candidate | None = None  # the pair that a bound is read from, once all were explored
         self.candidates: list[Candidate] = []
         self.timeline: list[Round] = []
         share = math.log((1.0 - self._reserve) / len(pairs))
@@ -340,9 +346,7 @@ class Campaign:
         leader = max(self.candidates, key=lambda c: index[c.number][0])
         others = [candidate for candidate in self.candidates if candidate is not leader]
         if self.for_bound:
-            # Explore evenly among the pairs that may still be the best, then commit.
-            alive = [c for c in self.candidates if index[c.number][1] >= index[leader.number][0]]
-            return (min(alive, key=lambda c: c.seen), False) if spent < CHOICE.explore else (leader, True)
+            return self._next_for_bound(index, leader, spent)
         richest, outputs = max(self.candidates, key=lambda c: c.log_wealth), CHOICE.leader_outputs
         if richest.log_wealth > CHOICE.convincing:
             leader, outputs = richest, CHOICE.convincing_outputs
@@ -350,6 +354,25 @@ class Campaign:
         if leader.seen < outputs * sum(candidate.seen for candidate in others):
             return leader, True
         return max(others, key=lambda c: index[c.number][1]), False
+
+    def _next_for_bound(
+        self, index: Mapping[int, tuple[float, float]], best: Candidate, spent: float
+    ) -> tuple[Candidate, bool]:
+        """Return the next pair where a bound is the aim; ``best`` has the best lower index.
+
+        Pairs are explored evenly, and after a while fewer and fewer of them, in a geometric sequence that ends at one: those
+        with the best upper indices. Then one pair stays in the lead until another is clearly better, because among equal pairs
+        the best lower index changes hands with every round.
+        """
+        if spent < CHOICE.explore:
+            dropped = max(0.0, (spent - CHOICE.explore_all) / (CHOICE.explore - CHOICE.explore_all))
+            count = math.ceil(len(self.candidates) ** (1.0 - dropped))
+            hopeful = sorted(self.candidates, key=lambda c: -index[c.number][1])[:count]
+            return min(hopeful, key=lambda c: c.seen), False
+        leading = self._committed or best
+        margin = CHOICE.change_of_lead * (1.0 / math.sqrt(best.seen) + 1.0 / math.sqrt(leading.seen))
+        self._committed = best if index[best.number][0] > index[leading.number][0] + margin else leading
+        return self._committed, True
 
     def settle(
         self, candidate: Candidate, records: tuple[Record, ...], *, leading: bool = False, spent: float = 0.0

@@ -125,8 +125,23 @@ def _fresh_call(mechanism: Fresh, rng: np.random.Generator) -> Call:
 def microseconds(
     mechanism: Any, data: Any, neighbour: Any, *, calls: int, seed: int
 ) -> tuple[list[float], list[float]]:
-    """Times of ``calls`` calls, each on the data or on the neighbour by a fair coin, after as many to warm up as fit 100.
+    """Return the durations of calls in microseconds, those on the data and those on the neighbour.
 
+    A fair coin decides for each call which data set it gets. Before them, up to 100 calls warm up and are not counted.
+
+    Parameters
+    ----------
+    mechanism : Mechanism or callable
+        The mechanism to time.
+    data, neighbour : object
+        The two data sets; every call gets a fresh copy of one of them.
+    calls : int
+        Number of calls that are timed.
+    seed : int
+        Seed of the coins and of the noise.
+
+    Examples
+    --------
     >>> on_data, on_neighbour = microseconds(sorted, [3, 1, 2], [2, 1, 3], calls=20, seed=0)
     >>> len(on_data) + len(on_neighbour)
     20

@@ -68,7 +68,7 @@ class Duration:
         return f"microseconds {'>=' if self.at_least else '<'} {self.microseconds!r}"
 
     def contains(self, nanoseconds: Times) -> NDArray[np.bool_]:
-        """Which calls are in it."""
+        """Return for every call whether it is in the event."""
         above = nanoseconds >= 1000.0 * self.microseconds
         return above if self.at_least else ~above
 

@@ -5,7 +5,7 @@ An event is a union of parts (:class:`AnyOf`). A part is about the structure of 
 (:class:`Number`, :class:`Values`), or about the bits of a number (:class:`Bits`). Views build the tree for the cells that
 they are given, and ``dpaudit.engine.views.plain_events`` builds it from JSON. Every condition has
 
-``text()``           a phrase for a person
+``text()``           a phrase in words
 ``python(names)``    a Python expression in ``output``
 ``plain()``          its JSON form, described in ``dpaudit.engine.views.plain_events``; None if it has none
 ``contains(batch)``  for every output of an encoded batch, whether the condition holds
@@ -68,7 +68,7 @@ class Quantity(Protocol):
         """Return the number of every output of a batch."""
 
     def describe(self) -> str:
-        """Describe it for a person."""
+        """Describe it in words."""
 
     def plain(self) -> Plain | None:
         """Return its JSON form; None if it has none."""
@@ -81,7 +81,7 @@ class Condition(Protocol):
     """A set of outputs."""
 
     def text(self, names: Names) -> str:
-        """Return a phrase for a person."""
+        """Return a phrase in words."""
 
     def python(self, names: Names) -> str:
         """Return a Python expression in ``output``; empty if there is none."""
@@ -213,7 +213,7 @@ class Structure:
     """The output has this structure and, if ``number`` is given, its single number satisfies that."""
 
     code: int
-    label: str  # for a person
+    label: str  # in words
     number: Number | None = None
     alone: bool = False  # no other structure was seen, so text and Python need not mention it
 

@@ -25,7 +25,7 @@ ROW = np.uint64(digest("a row of features"))  # structure of the rows that a sco
 
 @dataclass(frozen=True, slots=True)
 class FeatureChoice:
-    """Which features are looked at."""
+    """Limits of the choice of features."""
 
     most: int = 128
     """Features that a score is fitted on: one half for their frequency, one half for the difference between the sides."""
@@ -154,7 +154,7 @@ def fit_feature_scores(sides: Sides) -> tuple[FeatureScore | None, list[Feature]
     if not names:
         return None, []
     score, counts = fit_naive_bayes(*(feature_rows(batch, names) for batch in sides))
-    # Several features may show the same leak; one that a person can read is preferred.
+    # Several features may show the same leak; a readable one is preferred.
     readable = np.array([FEATURE_CHOICE.hard_to_read if Feature(name).hard_to_read else 1.0 for name in names])
     best = np.argsort(-separation(score, counts) * readable, kind="stable")[: FEATURE_CHOICE.alone]
     return FeatureScore(names, score), [Feature(names[place]) for place in best]

@@ -20,9 +20,10 @@ from dpaudit.engine.encoding.structure import OPAQUE, OPEN
 from dpaudit.engine.evidence.e_process import Plan, Points, Record
 from dpaudit.engine.views import feature
 from dpaudit.engine.views.condition import Quantity
+from dpaudit.engine.views.late.models import fit_boosted
 from dpaudit.engine.views.late.search import SEARCH, late_views
 from dpaudit.engine.views.partition import KeyTable, line_from, line_from_sorted
-from dpaudit.engine.views.scores import Coordinate, NaiveBayes, fit_boosted, fit_linear, fit_naive_bayes
+from dpaudit.engine.views.scores import Coordinate, NaiveBayes, fit_linear, fit_naive_bayes
 from dpaudit.engine.views.suspect_view import SuspectView
 from dpaudit.engine.views.view import MOST_RECORDS, Block, RecordView, ScoreView, ShapeView, ValueView, View, text_of
 
@@ -60,7 +61,7 @@ class KeptOutputs:
 
 @dataclass(frozen=True, slots=True)
 class ViewLimits:
-    """Which views are built."""
+    """Limits of the choice of views."""
 
     few_outputs: int = 64
     """Up to this many distinct vectors, their table replaces scores, which would only divide the capital."""

@@ -54,7 +54,7 @@ class CellSizes:
     fewest: int = 4
     """The number of quantile bins that the first few outputs are cut into."""
     readable: int = 24
-    """The number of cells of a line that a person is to read."""
+    """The number of cells of a line that is shown to the user."""
     readable_digits: int = 3
     """The cuts of such a line are rounded to so many digits of the spread."""
 

@@ -103,7 +103,7 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Cells that a person would name together: the group of each cell, and whether groups have an order of their own."""
+    """Cells that belong together in words: the group of each cell, and whether groups have an order of their own."""
 
     of_cell: NDArray[np.intp]
     ascending: bool = False
@@ -146,7 +146,7 @@ class View(Protocol):
         """Return the union of the selected cells as conditions on an output."""
 
     def readable(self, sides: tuple[Encoded, Encoded]) -> View:
-        """Return the view with cuts that a person can read."""
+        """Return the view with readable cuts, of few digits."""
 
     @property
     def reading_cost(self) -> int:
@@ -162,7 +162,7 @@ class View(Protocol):
 
     @property
     def groups(self) -> Groups:
-        """The cells that a person would name together."""
+        """The cells that belong together in words."""
 
     def axis(self, cells: Mask) -> Axis | None:
         """Return the numbers that are cut, if the cells are intervals of a single quantity."""
@@ -522,7 +522,7 @@ class ScoreView(BaseView):
 
 
 def label_of(code: int, labels: Mapping[int, str]) -> str:
-    """Return a structure as text for a person."""
+    """Return a structure as readable text."""
     return plain(labels.get(code, f"structure {code:016x}"))
 
 

@@ -29,7 +29,7 @@ _COMPARED = re.compile(r"[<>=] -?\d")
 
 @dataclass(frozen=True, slots=True)
 class EventChoice:
-    """Which of several events is reported."""
+    """Limits of the choice among several events."""
 
     kept_advantage: float = 0.6
     """A simpler event wins if it keeps this share of the largest advantage in standard errors."""
@@ -98,7 +98,7 @@ def simplest(sides: Sides, views: Sequence[View], points: Points, labels: Mappin
 
 
 def with_coordinates(sides: Sides, views: Sequence[View]) -> Iterator[View]:
-    """Yield the views with cuts that a person can read, and every coordinate by itself."""
+    """Yield the views with readable cuts, and every coordinate by itself."""
     for view in views:
         yield view.readable(sides)
         if isinstance(view, GridView):

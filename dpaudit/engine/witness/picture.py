@@ -83,7 +83,7 @@ def _histogram(columns: list[Floats], event: Sequence[tuple[float, float]]) -> d
 
 
 def _categories(event: Event, sides: Sides) -> dict[str, Any]:
-    """Return the groups of cells that a person would name together, each divided by the event."""
+    """Return the groups of cells that belong together in words, each divided by the event."""
     view = event.view
     counts = np.stack([view.count(Block(batch)) for batch in sides])
     # A cell for NaN that nothing fell into would only make names longer.

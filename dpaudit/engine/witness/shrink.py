@@ -1,4 +1,4 @@
-"""Shrink the pair that refuted the claim to the smallest one that still does, and find an event that a person can check.
+"""Shrink the pair that refuted the claim to the smallest one that still does, and find an event that is easy to check.
 
 Shrinking never changes the verdict. Hypothesis walks towards smaller pairs; its predicate, a short audit of one pair, is
 memoised by the pair, so that it is deterministic even if the mechanism is not. The pair it ends at is confirmed outside

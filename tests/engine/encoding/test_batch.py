@@ -402,7 +402,7 @@ def test_numbers_are_kept_exactly() -> None:
     assert encode(np.array(values)).values[:, 0].tolist() == values
     assert encode(values).values[:, 0].tolist() == values
     assert encode([(value, value) for value in values]).values[:, 1].tolist() == values
-    # Integers that a float cannot tell apart stay apart.
+    # Integers whose nearest floats are equal stay different.
     assert len(set(record_keys(encode([2**53 + 1, 2**53 + 2, 2**53 + 3])).tolist())) == 3
     assert len(set(record_keys(encode(np.array([2**60, 2**60 + 1]))).tolist())) == 2
 

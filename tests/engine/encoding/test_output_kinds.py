@@ -210,7 +210,7 @@ def test_a_number_shows_in_every_kind(name: str) -> None:
     """Some coordinate grows with it, and the rest of the output does not change."""
     batch = encode([KINDS[name](x) for x in NUMBERS.tolist()])
     columns = list(batch.values.T)
-    if len(columns) > 2:  # of an integer so large that its digits are told in words
+    if len(columns) > 2:  # an integer so large that it is encoded in words of 32 bits
         columns.append(batch.values[:, -2] * 2.0**32 + batch.values[:, -1])
     with np.errstate(invalid="ignore"):
         assert any((np.diff(column) >= 0.0).all() and np.unique(column).size > 40 for column in columns)
@@ -244,7 +244,7 @@ def test_the_script_counts_a_shift_as_the_audit_does(name: str) -> None:
     sides = (encode(first), encode(second))
     event = event_on(sides)
     inside = [event.contains(side) for side in sides]
-    assert abs(inside[0].mean() - inside[1].mean()) > 0.4, str(event)  # half-lines tell them apart by 0.83
+    assert abs(inside[0].mean() - inside[1].mean()) > 0.4, str(event)  # half-lines distinguish them by 0.83
     assert said_by(event, first + second) == [*inside[0].tolist(), *inside[1].tolist()]
     assert [event.count(side) for side in sides] == [found.sum() for found in inside]
 
@@ -521,7 +521,7 @@ def test_opaque_objects_are_encoded_by_their_type() -> None:
         assert opaque_types(label)[0].startswith("Rude")
 
 
-def test_iterators_are_what_they_yield() -> None:
+def test_iterators_are_encoded_by_their_items() -> None:
     def failing() -> Iterator[int]:
         yield 1
         raise ValueError("row 17")

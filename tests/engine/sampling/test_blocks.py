@@ -197,7 +197,7 @@ def test_outputs_may_come_in_memory_that_the_next_call_writes_to(
     assert same(own, shared)
 
 
-def test_tasks_and_what_they_bring_pickle() -> None:
+def test_tasks_and_their_answers_pickle() -> None:
     from mechanisms.broken.laplace import MisscaledLaplace
 
     mechanism = MisscaledLaplace(1.0, 0.5)
@@ -251,7 +251,7 @@ class Countdown:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), TimedOut("late")])
-def test_what_is_cut_short_keeps_a_prefix_of_complete_pairs(error: BaseException) -> None:
+def test_a_task_that_is_cut_short_keeps_a_prefix_of_complete_pairs(error: BaseException) -> None:
     sizes = (10,) * 8
     for calls in (1, 15, 35, 60, 155):
         ended = run_task(task_of(Countdown(calls, error), sizes))

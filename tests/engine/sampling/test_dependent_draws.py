@@ -87,7 +87,7 @@ def test_a_dtype_that_depends_on_the_batch_is_audited_one_release_at_a_time(
 ) -> None:
     """Half and more of such audits accused at alpha = 0.1, and two of five at 1e-6, when containers changed how outputs look.
 
-    That the change is noticed is told by the message, in every audit; so two seeds are enough.
+    The message says in every audit that the change was noticed, so two seeds are enough.
     """
     for seed in range(2):
         result = dpaudit.audit(dpaudit.batched(mechanism), PureDP(1.0), PAIR, samples=6_000, alpha=1e-6, seed=seed)
@@ -136,7 +136,7 @@ def test_the_cell_of_an_absent_number_does_not_depend_on_the_batch(release: Call
 
 @pytest.mark.parametrize("mechanism", [with_none, rows_with_none, with_a_large_integer, of_two_dtypes])
 def test_a_rare_output_does_not_change_how_the_others_look(mechanism: Callable[..., Any]) -> None:
-    """Each of these was accused in 5 to 17 of 100 audits, or called stateful, when arrays told what else was in them."""
+    """Each of these was accused in 5 to 17 of 100 audits, or called stateful, when the other entries of an array mattered."""
     for seed in range(12):
         result = dpaudit.audit(
             dpaudit.batched(mechanism),

@@ -306,7 +306,7 @@ class Locked:
 
 
 @pytest.mark.parametrize("mechanism", [lambda data: waits(data), Locked()], ids=["lambda", "lock"])
-def test_what_cannot_be_pickled(mechanism: Any, workers: Workers) -> None:
+def test_a_mechanism_that_cannot_be_pickled_is_refused(mechanism: Any, workers: Workers) -> None:
     with ProcessPoolExecutor(1, mp_context=SPAWN) as pool:
         for executor in (workers, pool):
             with pytest.raises(dpaudit.InvalidArgument, match=r"notebook.*package\.module:factory.*loky"):
@@ -380,7 +380,7 @@ class ClosesEarly(ThreadPoolExecutor):
 
 
 @pytest.mark.parametrize("error", [RuntimeError("cannot schedule new futures after shutdown"), ConnectionError("gone")])
-def test_an_executor_that_closes_in_mid_run_leaves_what_was_settled(there: Any, error: Exception) -> None:
+def test_an_executor_that_closes_during_a_run_keeps_the_settled_rounds(there: Any, error: Exception) -> None:
     with ClosesEarly(error) as executor:
         result = audit(there.Waits(), executor=executor)
     assert (result.verdict, result.stopped_by) == (Verdict.INCONCLUSIVE, StoppedBy.LOST_WORKER)

@@ -166,7 +166,7 @@ def test_garbage_collection_waits_and_comes_back():
     assert gc.isenabled()
 
 
-def test_an_interrupt_keeps_what_is_complete():
+def test_an_interrupt_keeps_the_complete_turns():
     calls = []
 
     def mechanism(data):

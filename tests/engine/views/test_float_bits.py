@@ -134,7 +134,7 @@ def test_a_leak_of_integers_is_not_one_of_their_bits():
     assert MEANING not in result.messages
 
 
-def test_a_mechanism_that_then_fails_is_taken_as_it_was_seen():
+def test_a_mechanism_that_fails_after_the_first_look_keeps_its_kind():
     drawn = 0
 
     @dpaudit.batched

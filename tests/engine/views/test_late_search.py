@@ -23,9 +23,10 @@ from dpaudit.engine.views.late.derived import (
     VectorSummary,
 )
 from dpaudit.engine.views.late.grid_view import Cut, GridView
+from dpaudit.engine.views.late.models import fit_network
 from dpaudit.engine.views.late.search import late_views
 from dpaudit.engine.views.plain_events import read_event
-from dpaudit.engine.views.scores import Coordinate, fit_network
+from dpaudit.engine.views.scores import Coordinate
 from dpaudit.engine.witness.python_code import event_code
 from dpaudit.replay import decimals, summary
 

@@ -58,7 +58,7 @@ def test_scores_do_not_depend_on_the_digits_of_the_batch(case: str) -> None:
         np.testing.assert_array_equal(both[0] - single[0], both[1] - single[1])
 
 
-def test_what_is_distinct_is_counted() -> None:
+def test_distinct_rows_are_counted() -> None:
     outputs = drawn("indicators with an end", 4)
     found = distinct(encode(outputs))
     assert found is not None

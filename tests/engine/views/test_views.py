@@ -253,7 +253,7 @@ def test_special_values_have_cells_of_their_own() -> None:
         ([1, 1, 0, 1, 1, 1], ["output < 0.0", "output >= 1.0", "output is NaN"]),
     ],
 )
-def test_lines_say_what_a_person_would(cells: list[int], text: list[str]) -> None:
+def test_cells_of_a_line_are_described_as_intervals(cells: list[int], text: list[str]) -> None:
     line = Line(np.array([LOWEST, 0.0, 1.0, math.inf]))
     assert said_of(line, np.array(cells, dtype=bool)) == " or ".join(text)
 

@@ -1,4 +1,4 @@
-"""Pictures of outputs: cells that a person can read, with the event where it is."""
+"""Pictures of outputs: readable cells, with the event where it is."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SIZE = 2000
 
 
 def event_of(name: str, first: Any, second: Any, build: Any = build_views) -> tuple[Event, tuple[Any, Any]]:
-    """The event that tells the sides apart best in the view of this name, and both sides encoded."""
+    """The event that distinguishes the sides best in the view of this name, and both sides encoded."""
     sides = (encode(first), encode(second))
     view = next(view for view, _ in build(sides) if view.name == name)
     labels = {**sides[0].labels, **sides[1].labels}
@@ -94,7 +94,7 @@ def test_records_name_the_others() -> None:
 
 
 def record_event(first: Any, second: Any) -> tuple[Event, tuple[Any, Any]]:
-    """That the first of the outputs that repeat was given."""
+    """The first of the repeated outputs occurs."""
     sides = (encode(first), encode(second))
     view = next(view for view, _ in build_views(sides) if view.name == "record")
     cells = np.zeros(view.cells, dtype=bool)

@@ -14,7 +14,7 @@ from dpaudit.engine.encoding.batch import Encoded
 from dpaudit.engine.views.condition import AllOf, AnyOf, Condition, Floats, Interval, Mask, Number, Quantity
 from dpaudit.engine.views.view import BaseView, Block, Counts
 
-DIGITS = 3  # of the spread, to which cuts are rounded, so that a person can read them
+DIGITS = 3  # of the spread, to which cuts are rounded, so that they are readable
 
 
 def cuts_from(values: Floats, cells: int) -> Floats:
@@ -119,7 +119,7 @@ class GridView(BaseView):
                 yield AllOf((*conditions, *rest))
 
     def coarser(self, sides: tuple[Encoded, Encoded]) -> Iterator[GridView]:
-        """Yield the same quantities with few cells each, if there are several of them: a person can read these."""
+        """Yield the same quantities with few cells each, if there are several of them: these are readable."""
         if len(self.axes) > 1:
             for cells in (2, 3):
                 axes = [(axis.of, np.concatenate([axis.of(batch) for batch in sides])) for axis in self.axes]

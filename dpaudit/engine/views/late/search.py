@@ -37,8 +37,9 @@ from dpaudit.engine.views.late.derived import (
     VectorSummary,
 )
 from dpaudit.engine.views.late.grid_view import Cut, GridView, cuts_from
+from dpaudit.engine.views.late.models import fit_boosted, fit_network
 from dpaudit.engine.views.partition import line_from
-from dpaudit.engine.views.scores import Coordinate, fit_boosted, fit_network
+from dpaudit.engine.views.scores import Coordinate
 from dpaudit.engine.views.view import Block, Counts, ScoreView, View
 
 Sides: TypeAlias = tuple[Encoded, Encoded]
@@ -46,7 +47,7 @@ Sides: TypeAlias = tuple[Encoded, Encoded]
 
 @dataclass(frozen=True, slots=True)
 class LateSearchLimits:
-    """When a search is made, on how many outputs, and what it looks at."""
+    """Limits of a search: when it is made, on how many outputs, and what it looks at."""
 
     shares: tuple[int, ...] = (16, 4)
     """A search is made when the horizon divided by each of these numbers has been seen."""

@@ -61,7 +61,7 @@ def test_bash_completes_commands_options_choices_and_subcommands() -> None:
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_scripts_are_ones_that_the_shell_reads(shell: str, project: Any) -> None:
+def test_the_shell_reads_the_scripts(shell: str, project: Any) -> None:
     code, script = project.run("completion", shell)
     assert code == 0
     if shutil.which(shell) is None:

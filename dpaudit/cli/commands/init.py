@@ -110,7 +110,9 @@ def write_scaffold(folder: Path) -> list[str]:
         except OSError as error:
             raise InvalidArgument(f"{str(path)!r} cannot be written: {error.strerror or error}.") from None
     if wanted is None:
-        lines.append("This dpaudit was installed from a folder: put where CI can install it from into the workflow.")
+        lines.append(
+            "This dpaudit was installed from a folder, which CI cannot reach: write into the workflow where to install it from."
+        )
     where = "" if folder == Path() else f"cd {folder} && "
     return [
         *lines,
