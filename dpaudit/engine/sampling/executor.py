@@ -21,7 +21,9 @@ from dpaudit.engine.sampling.processes import Unpicklable, Workers
 from dpaudit.errors import DPAuditError, InvalidArgument, MechanismError
 
 WORTH_SENDING = 0.005  # shortest task, in seconds, that is worth sending to a process of this machine
-WORTH_SENDING_FAR = 0.2  # the same for a cluster: with Dask a task costs 14 ms of processor time, half of it in the worker
+WORTH_SENDING_FAR = (
+    0.2  # the same for a cluster: with Dask a task costs 14 ms of processor time, half of it in the worker
+)
 NO_SUBSTITUTE = "its pool broke, and the mechanism cannot be sent to new processes"
 DASK_LOSSES = (
     "KilledWorker",
