@@ -31,7 +31,7 @@ NAMES = {
     "scaling": "throughput over workers",
     "samplers": "samplers of the reference mechanisms against the bare draws",
     "accuracy": "verification of all accuracy theorems",
-    "anonymity_libraries": "anonymity measures on 150 random tables, beside pyCANON where it is installed",
+    "anonymity_libraries": "anonymity measures and algorithms beside pyCANON, anonypy and anjana, where they are installed",
     "extraction": "which mechanisms of the registry are followed from their code, and what is extracted",
     "soak": "hostile runs of the command line: exit codes, whole files, no process left",
     "anonymity": "Mondrian and measures on 100,000 rows",

@@ -192,12 +192,17 @@ def finish(axes: Any, title: str, x: str, y: str) -> None:
     decorate(axes, title)
 
 
-def decorate(axes: Any, title: str) -> None:
+def plain_ticks(axes: Any) -> None:
+    """Label a logarithmic axis with 1, 2, 5, 10, 20, ... instead of powers of ten."""
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def decorate(axes: Any, title: str) -> None:
+    plain_ticks(axes)
     axes.set_title(title, fontsize=10)
     axes.grid(alpha=0.25, linewidth=0.5)
     axes.figure.set_size_inches(7.6, 4.2)
@@ -376,6 +381,7 @@ def laws(path: Path) -> None:
         labels = [f"{law.name}\n{float(level):g}" for law, level in places]
         axes.set(yscale="log", xticks=range(len(places)), ylabel="mean error over sampling error")
         axes.set_xticklabels(labels, fontsize=8)
+        plain_ticks(axes)
         axes.set_title(f"n = {n}, epsilon = 1 for nine deciles", fontsize=10)
         axes.grid(axis="y", alpha=0.25, linewidth=0.5)
         if number == 0:
@@ -397,6 +403,8 @@ def optimality(path: Path) -> None:
     axes.axhline(1.0, linestyle=":", color="black", label="no private mechanism is below")
     axes.set(yscale="log", xticks=range(len(LAWS)), ylabel="error over the two-point lower bound")
     axes.set_xticklabels(list(LAWS), fontsize=8)
+    plain_ticks(axes)
+    axes.grid(axis="y", alpha=0.25, linewidth=0.5)
     axes.set_title("Inverse sensitivity, median, epsilon = 1: one point is one data set", fontsize=10)
     axes.legend(fontsize=7)
     save_figure(figure, path)

@@ -13,6 +13,7 @@ from scipy import optimize
 from benchmarks.mutation import branches
 from benchmarks.mutation.behaviours import FAILS, certain
 from benchmarks.mutation.best_event import Array, BestEvent, best_event, best_union, cells
+from benchmarks.mutation.extracted import disagreement, epsilon_from_code
 from benchmarks.mutation.mutants import POOL_SEED, Mutant, described
 from benchmarks.mutation.subjects import Subject
 from dpaudit import exact
@@ -33,13 +34,18 @@ class Judgement:
     """The truth about a mutant.
 
     ``epsilon`` is the largest over the pool (for claims with a delta: the epsilon kept at that delta), ``event`` the one
-    that needs the fewest samples against the claim, over all events and pairs of the pool, and ``pair`` where.
+    that needs the fewest samples against the claim, over all events and pairs of the pool, and ``pair`` where. ``worst`` is
+    the pair of ``epsilon``. ``from_code`` is True if that epsilon was extracted from the mutant's code, and
+    ``contradicted`` the declared law's epsilon if the code has another one.
     """
 
     epsilon: float
     harmful: bool
     event: BestEvent | None
     pair: Pair
+    worst: Pair
+    from_code: bool = False
+    contradicted: float | None = None
 
     @property
     def samples(self) -> float:
@@ -87,9 +93,13 @@ def judge(mutant: Mutant, claim: Claim, subject: Subject, pool: tuple[Pair, ...]
             break
     pair = min(seen, key=lambda one: one[:2])[2]
     worst = min(seen, key=lambda one: one[1])[2]
-    epsilon = epsilon_at(*laws_on(worst), delta)
+    declared = epsilon_at(*laws_on(worst), delta)
     event = best_event(*laws_on(pair), level, delta)
-    return Judgement(epsilon, epsilon > level * (1.0 + HARMLESS), event, pair)
+    found = epsilon_from_code(mutant.mechanism, worst, delta)
+    epsilon = declared if found is None else found
+    contradicted = declared if disagreement(declared, found) else None
+    harmful = epsilon > level * (1.0 + HARMLESS)
+    return Judgement(epsilon, harmful, event, pair, worst, found is not None, contradicted)
 
 
 def _rough(masses: tuple[Array, Array], level: float, delta: float) -> float:

@@ -55,6 +55,7 @@ def row_of(made: Litter, place: int, samples: int, seed: int) -> Row:
         "mutation": mutant.name,
         "replays": mutant.refused,
         "epsilon": truth.epsilon,
+        "epsilon from": "code" if truth.from_code else "law",
         "harmful": truth.harmful,
         "needs": truth.samples,
         "event": None if truth.event is None else [truth.event.p, truth.event.q],
@@ -72,7 +73,12 @@ def row_of(made: Litter, place: int, samples: int, seed: int) -> Row:
     except MechanismError as error:
         row |= {"verdict": REFUSED, "used": 0, "said": str(error).splitlines()[0]}
     row["cpu"] = time.process_time() - begin
-    return row | judged(row)
+    row |= judged(row)
+    if truth.contradicted is not None:
+        row["fault"] = (
+            f"{row['mechanism']}, {row['mutation']}: its law has epsilon {truth.contradicted:g}, its code another one"
+        )
+    return row
 
 
 def judged(row: Row) -> Row:
@@ -99,6 +105,7 @@ def score(rows: list[Row]) -> Row:
     caught = sum(row["outcome"] == "caught" for row in exposable)
     total: Row = {
         "mutants": len(rows),
+        "from code": sum(row["epsilon from"] == "code" for row in rows),
         "harmful": sum(row["harmful"] for row in rows),
         "exposable": len(exposable),
         "caught": caught,
@@ -115,6 +122,7 @@ def score(rows: list[Row]) -> Row:
 COLUMNS = (
     Column("mutation", "mutation", "<72"),
     Column("epsilon", "exact epsilon", ">.4f"),
+    Column("epsilon from", "from", "<4"),
     Column("needs", "best event needs", ">,.0f"),
     Column("verdict", "verdict", "<18"),
     Column("used", "samples used", ">,d"),
@@ -164,6 +172,7 @@ def _noted(measured: Iterable[Row], rows: list[Row]) -> Iterator[Row]:
 def _score_table(rows: list[Any]) -> Table:
     headings = {
         "mutants": "mutants",
+        "from code": "epsilon from code",
         "harmful": "harmful",
         "exposable": f"exposable with {EXPOSED:,}",
         "caught": "of these caught",

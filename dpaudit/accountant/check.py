@@ -199,13 +199,15 @@ def check_accountant(
     with until(None if seconds is None else time.monotonic() + seconds):
         explore(strategy, judge.visit, examples=examples, seed=seed, guided=True)
         # Repeat the same search for each flaw that was found; now it stops at the flaw, and shrinks.
-        small = [
-            smallest(strategy, functools.partial(judge.shows, flaw), examples=examples, seed=seed, guided=True)
-            for flaw in judge.first
-        ]
+        small = {
+            flaw: smallest(strategy, functools.partial(judge.shows, flaw), examples=examples, seed=seed, guided=True)
+            for flaw in list(judge.first)
+        }
+    if judge.worst is not None:  # shrinking another flaw may have met the first case that understates
+        judge.first.setdefault(Flaw.UNDERSTATES, judge.worst)
     findings = tuple(
-        _sharpened(judge.first[flaw] if case is None else judge.findings(case)[flaw], relation)
-        for flaw, case in zip(judge.first, small, strict=True)
+        _sharpened(first if (case := small.get(flaw)) is None else judge.findings(case)[flaw], relation)
+        for flaw, first in judge.first.items()
     )
     return AccountantCheck(
         accountant=getattr(accountant, "__name__", type(accountant).__name__) if name is None else name,

@@ -23,7 +23,7 @@ class BoundedRange(Profile):
         delta(x) = (e^(epsilon/2) - e^(x/2))^2 / (e^epsilon - 1).
 
     A black-box audit tests this profile, not the range: a range that is exceeded on rare outputs alone hardly moves it.
-    ``dpaudit.verify`` measures the range itself.
+    ``dpaudit.verify`` measures the range itself, and docs/claims.md shows how to audit it on pairs of releases.
 
     >>> BoundedRange(1.0)
     BoundedRange(epsilon=1.0)

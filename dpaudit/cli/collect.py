@@ -10,7 +10,7 @@ import inspect
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -44,8 +44,27 @@ class CannotBeImported(InvalidArgument):
     """An exception in a user's file while it was imported."""
 
 
+@dataclass(frozen=True, slots=True)
+class BrokenFiles:
+    """The files that cannot be imported, so far.
+
+    A KeyboardInterrupt in a file ends the run if ``interrupted()``; otherwise no interrupt was sent, and the file is broken.
+    """
+
+    interrupted: Callable[[], bool]
+    files: list[Broken] = field(default_factory=list)
+
+    def add(self, path: str, error: CannotBeImported | KeyboardInterrupt) -> None:
+        """Add a file, or raise again what ends the run."""
+        if isinstance(error, KeyboardInterrupt):
+            if self.interrupted():
+                raise error
+            error = CannotBeImported(f"{path} cannot be imported: KeyboardInterrupt: no interrupt was sent to the run.")
+        self.files.append(Broken(path, error))
+
+
 def collect(
-    targets: Sequence[str], *, root: Path, here: Path | None = None, broken: list[Broken] | None = None
+    targets: Sequence[str], *, root: Path, here: Path | None = None, broken: BrokenFiles | None = None
 ) -> list[Collected]:
     """Return all audits that the targets name, in a stable order; two audits with one name are an error.
 
@@ -65,7 +84,7 @@ def collect(
     return list(seen.values())
 
 
-def _collect_one(target: str, root: Path, here: Path, broken: list[Broken] | None) -> Iterator[Collected]:
+def _collect_one(target: str, root: Path, here: Path, broken: BrokenFiles | None) -> Iterator[Collected]:
     place, attribute = _split(target)
     path = _path(place, root, here)
     if path.is_dir():
@@ -81,21 +100,21 @@ def _collect_one(target: str, root: Path, here: Path, broken: list[Broken] | Non
     else:
         try:
             module = _load_named(place, path, root)
-        except CannotBeImported as error:
+        except (CannotBeImported, KeyboardInterrupt) as error:
             if broken is None:
                 raise
-            broken.append(Broken(place, error))
+            broken.add(place, error)
             return
         yield from _in_module(module, Path(_source_file(module) or place), root, attribute)
 
 
-def _in_file(file: Path, root: Path, attribute: str, broken: list[Broken] | None) -> Iterator[Collected]:
+def _in_file(file: Path, root: Path, attribute: str, broken: BrokenFiles | None) -> Iterator[Collected]:
     try:
         module = load_file(file, root)
-    except CannotBeImported as error:
+    except (CannotBeImported, KeyboardInterrupt) as error:
         if broken is None:
             raise
-        broken.append(Broken(_shown(file, root), error))
+        broken.add(_shown(file, root), error)
         return
     yield from _in_module(module, file, root, attribute)
 

@@ -29,7 +29,7 @@ from urllib.parse import urlsplit
 from dpaudit._util.messages import described, traceback_text
 from dpaudit._util.terminal.console import Console
 from dpaudit.claims import Verdict, claim_delta
-from dpaudit.cli.collect import Collected, collect
+from dpaudit.cli.collect import BrokenFiles, Collected, collect
 from dpaudit.cli.config import Settings
 from dpaudit.cli.journal import Journal
 from dpaudit.cli.plan import RunPlan
@@ -37,7 +37,7 @@ from dpaudit.engine.events import Event, RoundSettled
 from dpaudit.engine.options import Options
 from dpaudit.engine.progress import Board, relay_to, relayed
 from dpaudit.engine.sampling.executor import CannotBeSent, LostWorker, TaskRunner
-from dpaudit.engine.sampling.processes import Workers
+from dpaudit.engine.sampling.processes import HeldInterpreter, Workers
 from dpaudit.engine.search.detectable import HEADLINE, MASSES
 from dpaudit.errors import DPAuditError, InvalidArgument
 from dpaudit.report.document import AccuracyEntry, AnyEntry, Entry, Failure
@@ -254,7 +254,8 @@ _pools: dict[int, Workers] = {}  # in the process of a job: the workers of its a
 
 def _run_job(job: _Job) -> Outcome:
     """In a worker process: find the audit again by its name, and run it."""
-    found = {item.audit.name: item for item in collect(job.targets, root=job.root, here=job.here, broken=[])}
+    broken = BrokenFiles(interrupted=lambda: False)  # workers ignore interrupts until an audit runs
+    found = {item.audit.name: item for item in collect(job.targets, root=job.root, here=job.here, broken=broken)}
     options = {**job.options, "progress": None if relayed() else False, **_hooks(Journal(job.journal), job.key)}
     if job.workers > 1:
         if job.workers not in _pools:
@@ -315,6 +316,7 @@ class _Clock:
         self.waiting = set(futures)
         self.overdue: dict[Future[Outcome], float] = {}  # jobs that were ended, and their seconds
         self._pool = pool
+        self._start = time.monotonic()
         self._began: dict[Future[Outcome], float] = {}
         self._limits = {}
         for future, item in futures.items():
@@ -331,6 +333,10 @@ class _Clock:
         self.waiting -= done
         return done
 
+    def elapsed(self, future: Future[Outcome]) -> float:
+        """Return the seconds since a job was submitted, or since it was first seen running."""
+        return time.monotonic() - self._began.get(future, self._start)
+
     def _end_overdue(self, now: float) -> None:
         for future in self._limits.keys() & self.waiting:
             if future.running() and future not in self.overdue:
@@ -344,27 +350,33 @@ def _settled(plan: RunPlan, item: Collected, future: Future[Outcome], clock: _Cl
     try:
         outcome = future.result()
     except BaseException as error:  # its process ended, or its exception could not be sent
-        if future not in clock.overdue:
+        overdue = clock.overdue.get(future)
+        if overdue is None and not isinstance(error, HeldInterpreter):
             return Outcome(item.audit.name, failure=failure_of(item, error))
         if isinstance(item.audit, AccuracyAudit):
-            late = TimeoutError(f"had not ended after {clock.overdue[future]:.0f} s, so its process was ended")
-            return Outcome(item.audit.name, failure=failure_of(item, late))
-        result = _ended_result(item, plan.options[item.audit.name], clock.overdue[future])
+            text = str(error) if overdue is None else f"had not ended after {overdue:.0f} s, so its process was ended"
+            return Outcome(item.audit.name, failure=failure_of(item, TimeoutError(text)))
+        result = _ended_result(
+            item, plan.options[item.audit.name], clock.elapsed(future), None if overdue else str(error)
+        )
         return Outcome(item.audit.name, entry_of(item, result, plan.root))
     _remember(plan, outcome)
     return outcome
 
 
-def _ended_result(item: Collected, options: dict[str, Any], elapsed: float) -> Result:
-    """Return the result of an audit whose process was ended because it was overdue; its samples are unknown."""
+def _ended_result(item: Collected, options: dict[str, Any], elapsed: float, held: str | None) -> Result:
+    """Return the result of an audit whose process was ended: it was overdue, or ``held`` says why. Its samples are unknown."""
     audit = item.audit
     chosen = {**audit.options, **options}
     claim = audit.claim
-    message = (
-        f"The audit had not ended {elapsed:.0f} s after it began, with seconds={chosen['seconds']:g}, so its process was "
-        "ended, and nothing that it drew is known: a call of the mechanism hangs, or holds the interpreter. Whether it "
-        "does may depend on the data: timeout= ends the audit there, timeout_is_output=True makes it an output."
-    )
+    if held is None:
+        message = (
+            f"The audit had not ended {elapsed:.0f} s after it began, with seconds={chosen['seconds']:g}, so its process was "
+            "ended, and nothing that it drew is known: a call of the mechanism hangs, or holds the interpreter. Whether it "
+            "does may depend on the data: timeout= ends the audit there, timeout_is_output=True makes it an output."
+        )
+    else:
+        message = f"With timeout={chosen['timeout']:g}: {held}. Nothing that the audit drew is known."
     return Result(
         name=audit.name,
         claim=claim,
@@ -380,7 +392,7 @@ def _ended_result(item: Collected, options: dict[str, Any], elapsed: float) -> R
         relation=claim.relation,
         detectable_epsilon=dict.fromkeys(MASSES, math.inf)[HEADLINE],
         detectable=dict.fromkeys(MASSES, math.inf),
-        stopped_by=StoppedBy.SECONDS,
+        stopped_by=StoppedBy.SECONDS if held is None else StoppedBy.TIMEOUT,
         reproducible=False,
         seed=chosen.get("seed") or Options().seed or 0,
         messages=(message,),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 from dpaudit._util.terminal.console import Console
 from dpaudit._util.validation import check_open_unit, did_you_mean
 from dpaudit.baseline import VERDICT_SHARE
-from dpaudit.cli.collect import Broken, Collected, collect
+from dpaudit.cli.collect import BrokenFiles, Collected, collect
 from dpaudit.cli.config import Settings
 from dpaudit.cli.journal import FOLDER, Journal, audit_key, sources_digest
 from dpaudit.errors import InvalidArgument
@@ -42,7 +42,7 @@ class RunPlan:
 
 
 def collected(
-    targets: Sequence[str], settings: Settings, here: Path, *, broken: list[Broken] | None = None
+    targets: Sequence[str], settings: Settings, here: Path, *, broken: BrokenFiles | None = None
 ) -> list[Collected]:
     """Return the audits that the targets name; without targets those of the configuration, or of the folder ``audits``.
 
@@ -54,8 +54,8 @@ def collected(
     items = (
         [] if nowhere else collect(wanted, root=settings.root, here=here if targets else settings.root, broken=broken)
     )
-    if not items and broken:
-        raise broken[0].error
+    if not items and broken is not None and broken.files:
+        raise broken.files[0].error
     if not items:
         missing = "There is no folder audits/ here" if nowhere else f"No audits found in {', '.join(wanted)}"
         raise InvalidArgument(
@@ -64,10 +64,15 @@ def collected(
     return items
 
 
-def make_plan(args: argparse.Namespace, settings: Settings, here: Path, console: Console) -> RunPlan:
-    """Give every audit its options, and its part of the run's alpha."""
-    broken: list[Broken] = []
-    items = _selected(collected(args.targets, settings, here, broken=broken), args.select, bool(broken))
+def make_plan(
+    args: argparse.Namespace, settings: Settings, here: Path, console: Console, interrupted: Callable[[], bool]
+) -> RunPlan:
+    """Give every audit its options, and its part of the run's alpha.
+
+    A KeyboardInterrupt in an audit file is an error of that file unless ``interrupted()``.
+    """
+    broken = BrokenFiles(interrupted)
+    items = _selected(collected(args.targets, settings, here, broken=broken), args.select, bool(broken.files))
     options: dict[str, dict[str, Any]] = {}
     compared = args.baseline or args.save_baseline or settings.baseline
     alpha_each = settings.alpha_each * (VERDICT_SHARE if compared else 1.0)
@@ -87,7 +92,7 @@ def make_plan(args: argparse.Namespace, settings: Settings, here: Path, console:
     journal = Journal.start(settings.root / FOLDER, resume=args.resume, say=console.line)
     found = {key: _earlier(item, journal, key, console) for item in items if (key := keys[item.audit.name])}
     earlier = {key: entry for key, entry in found.items() if entry is not None}
-    failures = tuple(Failure(name=file.path, reason=str(file.error), path=file.path, line=1) for file in broken)
+    failures = tuple(Failure(name=file.path, reason=str(file.error), path=file.path, line=1) for file in broken.files)
     targets = tuple(args.targets)
     return RunPlan(tuple(items), options, keys, targets, here, settings.root, journal, earlier, failures)
 

@@ -39,7 +39,7 @@ def run_command(args: argparse.Namespace, settings: Settings, here: Path, out: C
     stored = None if stored_at is None else baseline.read(stored_at)
     check_reports({name: getattr(args, name) for name in ("output", "save_baseline", *FORMATS)})
     with contextlib.redirect_stdout(Unbroken(console.stream)), Interrupts() as interrupts:
-        plan = _planned(args, settings, here, console, interrupts)
+        plan = make_plan(args, settings, here, console, lambda: interrupts.possible)
         if jobs > 1 or (settings.workers > 1 and not settings.executor):
             results = side_by_side(plan, jobs, workers=settings.workers, err=err)
         else:
@@ -60,17 +60,6 @@ def run_command(args: argparse.Namespace, settings: Settings, here: Path, out: C
     if args.json:
         out.json(document.to_json())
     return document.exit_code()
-
-
-def _planned(
-    args: argparse.Namespace, settings: Settings, here: Path, console: Console, interrupts: Interrupts
-) -> RunPlan:
-    try:
-        return make_plan(args, settings, here, console)
-    except KeyboardInterrupt:
-        if interrupts.possible:
-            raise
-        raise InvalidArgument("An audit file raised KeyboardInterrupt, but no interrupt was sent to the run.") from None
 
 
 def _warn_about_seconds(plan: RunPlan, err: Console) -> None:

@@ -17,7 +17,7 @@ import threading
 import time
 from typing import NoReturn
 
-from dpaudit._util.parent_process import end_with_parent
+from dpaudit._util.parent_process import HELD_INTERPRETER, end_with_parent
 from dpaudit._util.terminal.console import Console, silence
 from dpaudit._util.terminal.exit_codes import ExitCode
 
@@ -180,4 +180,6 @@ def _end_as(sent: int | None, status: int, err: Console) -> None:
     how = f"with exit code {os.waitstatus_to_exitcode(status)}"
     if number is not None:
         how = f"by {signal.Signals(number).name}"
+        if signal.Signals(number).name == HELD_INTERPRETER:
+            how += " (a call took much longer than timeout= allows and did not return to Python)"
     err.line(f"dpaudit: {ENDED_EARLY.format(how=how)}")

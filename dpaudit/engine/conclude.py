@@ -59,6 +59,10 @@ BESIDE_A_SEED = (
 NOTHING_SETTLED = (
     "Samples or time ran out before a round was settled, so there is nothing to judge. Give more samples, or more time."
 )
+TOO_MANY_PAIRS = (
+    "Too few samples for {pairs} pairs: if one of them leaks and the others do not, an event of probability {mass} would not be "
+    "detected at any epsilon. Give more samples, or fewer pairs."
+)
 NARROW = (
     "The event is an error that reads like a limit on the data ({event}). If such rows cannot occur, narrow the rows of the "
     "neighbours until both data sets are allowed; if they can, then whether the release raises says which data set it was."
@@ -127,7 +131,7 @@ class Conclusion:
             )
         shown = self.phase.shown(hurried=self.hurried).joined(self.earlier)
         coverage = self._coverage()
-        verdict = self._verdict(stopped_by, shown, self._detectable(on_leader=True)[HEADLINE], coverage)
+        verdict = self._verdict(stopped_by, shown, coverage)
         bounded = verdict is Verdict.VIOLATION or not shown.refuted
         slow = SHRINK.slow < self.fastest < math.inf
         allowed = self.drawn // 2 if slow else max(self.drawn, SHRINK.always)
@@ -185,6 +189,16 @@ class Conclusion:
         )
         return {mass: epsilon / unit for mass, epsilon in detectable.items()}
 
+    def _lacking_power(self, *, factor: float = 1.0) -> str | None:
+        """Return a message if too little would have been detected; with ``factor``, if so many times the outputs were drawn."""
+        on_leader = self._detectable(on_leader=True, factor=factor)[HEADLINE]
+        if (lacking := self.request.lacking_power(on_leader)) is not None:
+            return lacking
+        if math.isfinite(self._detectable(on_leader=False, factor=factor)[HEADLINE]):
+            return None
+        pairs = sum(candidate.rounds > 0 for candidate in self.phase.campaign.candidates)
+        return TOO_MANY_PAIRS.format(pairs=pairs, mass=HEADLINE)
+
     def _add_message(self, message: str) -> None:
         """Add a message once: an interrupt may lead to a second conclusion."""
         if message not in self.messages:
@@ -194,7 +208,7 @@ class Conclusion:
         """Return the pair on which the claim is refuted, with the releases that show it."""
         return shown.leader if self.confirmation is None else self.confirmation.candidate
 
-    def _verdict(self, stopped_by: StoppedBy, shown: Shown, detectable: float, coverage: float) -> Verdict:
+    def _verdict(self, stopped_by: StoppedBy, shown: Shown, coverage: float) -> Verdict:
         if self.reproducible and not self.alike:
             self._add_message(UNLIKE)
         elif shown.stateful:
@@ -234,7 +248,7 @@ class Conclusion:
         if self.request.options.channel is Channel.REPRESENTATION and self._lacks_floats():
             self._add_message(NO_FLOATS)
             return Verdict.INCONCLUSIVE
-        for lacking in (self._nothing_to_see(coverage), self.request.lacking_power(detectable)):
+        for lacking in (self._nothing_to_see(coverage), self._lacking_power()):
             if lacking is not None:
                 self._add_message(lacking + self._what_would_decide())
                 return Verdict.INCONCLUSIVE
@@ -251,8 +265,7 @@ class Conclusion:
             return None
 
         def enough(factor: float) -> bool:
-            detectable = self._detectable(on_leader=True, factor=factor)[HEADLINE]
-            return self.request.lacking_power(detectable) is None
+            return self._lacking_power(factor=factor) is None
 
         if enough(1.0):
             return self.drawn

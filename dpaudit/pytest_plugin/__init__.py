@@ -130,6 +130,19 @@ class Hooks:
             self.session.check_names(items)
 
     @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Give audits at the top level of a test file the run's options, and store their results."""
+        from dpaudit.pytest_plugin.surrounding import assertions_of
+
+        with assertions_of(collector, lambda: self.session):
+            report = yield
+        if self._session is not None:
+            self._session.imported(collector, report)
+        return report
+
+    @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
         """Give the audits of a test and of its fixtures the run's options, and store their results."""
         from dpaudit.pytest_plugin.surrounding import assertions_of

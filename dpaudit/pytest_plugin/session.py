@@ -22,6 +22,7 @@ from dpaudit.engine.audit import audit
 from dpaudit.engine.options import Options
 from dpaudit.errors import AccuracyViolation, DPAuditError, Inconclusive, InvalidArgument, PrivacyViolation
 from dpaudit.pytest_plugin import REPORTS, Unmet
+from dpaudit.pytest_plugin.surrounding import Node
 from dpaudit.report import check_reports, github_summary, write_reports
 from dpaudit.report.document import Document, Entry, Failure, sorted_entries
 from dpaudit.report.origin import origin_of
@@ -60,7 +61,7 @@ class Session:
         self.charged = 0.0
         self.entries: list[Entry] = []
         self.failures: list[Failure] = []  # audits that could not be run
-        self.late: list[Entry] = []  # found by threads after their test had ended
+        self.late: list[Entry] = []  # found outside of tests: by threads that outlived theirs, or during an import
         self.spent = 0.0
         self.notes: list[str] = []
         self.stored: baseline.Baseline | None = None
@@ -122,7 +123,7 @@ class Session:
 
     # Running
 
-    def prepare(self, item: pytest.Item, name: str | None, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    def prepare(self, item: Node, name: str | None, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         """The name and the options of an audit in a test, after its alpha was charged to the run.
 
         Flags win over the marker, the marker over the settings, and the settings over the test or audit file.
@@ -140,7 +141,7 @@ class Session:
         self.charged += options["alpha"]
         return self._name(item, name), options
 
-    def _name(self, item: pytest.Item, name: str | None) -> str:
+    def _name(self, item: Node, name: str | None) -> str:
         if isinstance(item, AuditItem):
             return item.name
         if name is not None:
@@ -148,7 +149,7 @@ class Session:
         number = item.stash[COUNT] = item.stash.get(COUNT, 0) + 1
         return item.nodeid if number == 1 else f"{item.nodeid} #{number}"
 
-    def marked(self, item: pytest.Item) -> dict[str, Any]:
+    def marked(self, item: Node) -> dict[str, Any]:
         """Options of the markers, the closest last."""
         found: dict[str, Any] = {}
         for marker in reversed(list(item.iter_markers("dpaudit"))):
@@ -160,7 +161,7 @@ class Session:
         found.pop("allow_inconclusive", None)
         return found
 
-    def allows_inconclusive(self, item: pytest.Item) -> bool:
+    def allows_inconclusive(self, item: Node) -> bool:
         """Return True if an undecided audit is no failure here."""
         marker = item.get_closest_marker("dpaudit")
         if marker is not None and "allow_inconclusive" in marker.kwargs:
@@ -169,7 +170,7 @@ class Session:
 
     def record(
         self,
-        item: pytest.Item,
+        item: Node,
         result: Result,
         collected: Collected | None = None,
         expect: Verdict | None = None,
@@ -184,9 +185,10 @@ class Session:
             self.late.append(entry)
             return
         item.stash.setdefault(ENTRIES, []).append(entry)
-        item.user_properties.append(
-            (f"dpaudit {result.name}", f"{result.verdict}, epsilon >= {result.epsilon_lower:.4g}")
-        )
+        if isinstance(item, pytest.Item):
+            item.user_properties.append(
+                (f"dpaudit {result.name}", f"{result.verdict}, epsilon >= {result.epsilon_lower:.4g}")
+            )
         item.stash.setdefault(REGRESSIONS, []).extend(self._regressions(entry, collected))
         if result.stopped_by is StoppedBy.INTERRUPT:
             raise KeyboardInterrupt  # the engine returned the results so far; the run ends nevertheless
@@ -248,7 +250,7 @@ class Session:
         elif result.verdict is Verdict.INCONCLUSIVE and not allow_inconclusive:
             raise Inconclusive(str(result), result)
 
-    def accept(self, item: pytest.Item, error: BaseException | None) -> None:
+    def accept(self, item: Node, error: BaseException | None) -> None:
         """Record a violation that ``pytest.raises`` expected."""
         if isinstance(error, PrivacyViolation):
             item.stash.setdefault(ACCEPTED, []).append(error.result)
@@ -260,14 +262,26 @@ class Session:
             self.violations[item.nodeid] = str(unmet[0].result)
             pytest.fail(_swallowed_text(unmet), pytrace=False)
 
-    def _swallowed(self, item: pytest.Item, entry: Entry) -> bool:
+    def _swallowed(self, item: Node, entry: Entry) -> bool:
         if self.settings.fail_on == "never" or entry.met or entry.result.verdict is not Verdict.VIOLATION:
             return False
         return not any(entry.result is result for result in item.stash.get(ACCEPTED, []))
 
-    def leave(self, item: pytest.Item) -> None:
+    def leave(self, item: Node) -> None:
         """Record that a test has ended; its threads may still run."""
         item.stash[TEST_ENDED] = True
+
+    def imported(self, collector: pytest.Collector, report: pytest.CollectReport) -> None:
+        """Keep the results of audits at the top level of a test file. A violation that did not end the import fails the run."""
+        self.leave(collector)
+        entries = collector.stash.get(ENTRIES, [])
+        if report.failed:
+            self.entries += entries
+            self.spent += sum(entry.result.alpha for entry in entries)
+            return
+        for entry in entries:
+            expected = not entry.met and not self._swallowed(collector, entry)
+            self.late.append(replace(entry, expect=entry.result.verdict) if expected else entry)
 
     def gather_late(self, plain: Iterable[Mapping[str, Any]]) -> None:
         """Add the results that threads of another process found."""
@@ -471,5 +485,5 @@ def _relative(path: Path, root: Path) -> str:
     return path.relative_to(root).as_posix() if path.is_relative_to(root) else str(path)
 
 
-def _line(item: pytest.Item) -> int:
-    return (item.reportinfo()[1] or 0) + 1
+def _line(item: Node) -> int:
+    return (item.reportinfo()[1] or 0) + 1 if isinstance(item, pytest.Item) else 1

@@ -6,7 +6,7 @@ import contextlib
 import functools
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
@@ -16,9 +16,11 @@ from dpaudit.errors import PrivacyViolation
 if TYPE_CHECKING:
     from dpaudit.pytest_plugin.session import Session
 
+Node: TypeAlias = pytest.Item | pytest.Collector
+
 
 @contextlib.contextmanager
-def assertions_of(item: pytest.Item, session: Callable[[], Session]) -> Iterator[None]:
+def assertions_of(item: Node, session: Callable[[], Session]) -> Iterator[None]:
     """In the block, ``assert_private`` uses the options and a share of alpha of the run, and its results are kept."""
     around = surroundings.Surroundings(
         options=lambda name, given: session().prepare(item, name, given),

@@ -13,7 +13,7 @@ from dpaudit._util.validation import check_choice
 from dpaudit.claims import Verdict
 from dpaudit.errors import InvalidArgument
 from dpaudit.report.origin import UNKNOWN, Origin
-from dpaudit.result.model import Result
+from dpaudit.result.model import ADDED, ADDED_LATER, Result
 from dpaudit.utility.result import AccuracyResult
 
 FORMAT = 1
@@ -56,7 +56,7 @@ class Entry:
     def from_dict(cls, plain: Mapping[str, Any]) -> Entry:
         """Read back what :meth:`to_dict` wrote."""
         _check_types(plain, _ENTRY_TYPES)
-        _check_types(plain["result"], _RESULT_TYPES)
+        _check_types({**ADDED, **ADDED_LATER, **plain["result"]}, _RESULT_TYPES)
         witness = plain["result"]["witness"]
         if witness is not None:
             _check_types(witness, _WITNESS_TYPES)
@@ -110,7 +110,8 @@ _ENTRY_TYPES: dict[str, Any] = {
 }  # fmt: skip
 _RESULT_TYPES: dict[str, Any] = {
     "name": str, "alpha": _NUMBER, "samples": int, "seconds": _NUMBER, "pairs": int, "reproducible": bool, "seed": int,
-    "messages": [str], "samples_after": int, "outputs": Mapping, "versions": {str: str},
+    "messages": [str], "samples_confirming": int, "samples_after": int, "coverage": _NUMBER, "samples_needed": (int, type(None)),
+    "searched": [str], "outputs": Mapping, "accumulated": [Mapping], "versions": {str: str},
 }  # fmt: skip
 _ACCURACY_TYPES: dict[str, Any] = {
     "name": str, "data": str, "truth": str, "alpha": _NUMBER, "samples": int, "data_sets": int, "tested": int, "seed": int,
@@ -128,8 +129,9 @@ def _check_types(plain: Any, types: Mapping[str, Any]) -> None:
     for name, kind in types.items():
         value = plain[name]
         if isinstance(kind, list | dict):
+            (of_items,) = set(kind)
             items = [*value, *value.values()] if isinstance(value, dict) else value
-            right = isinstance(value, type(kind)) and all(isinstance(item, str) for item in items)
+            right = isinstance(value, type(kind)) and all(isinstance(item, of_items) for item in items)
         else:
             right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
             if isinstance(value, int | float) and not abs(value) < LARGEST_NUMBER:

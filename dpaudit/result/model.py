@@ -20,8 +20,9 @@ if TYPE_CHECKING:
 
 RESULT_FORMAT = 2
 # Format 1 is read too: it has other names for these entries of a result and of its witness.
-ADDED = {"samples_confirming": 0, "coverage": 1.0}  # entries that results of format 1 lack
-ADDED_LATER = {"searched": (), "samples_needed": None, "accumulated": ()}  # entries that results of format 2 may lack
+ADDED: Mapping[str, Any] = {"samples_confirming": 0, "coverage": 1.0}  # entries that results of format 1 lack
+# Entries that results of format 2 may lack.
+ADDED_LATER: Mapping[str, Any] = {"searched": [], "samples_needed": None, "accumulated": []}
 OLD_RESULT_NAMES = {"log_threshold": "threshold"}
 OLD_WITNESS_NAMES = {"observed_log_ratio": "epsilon"}
 

@@ -58,6 +58,10 @@ class Term:
     laws: tuple[OutputCoordinate, ...]
 
 
+Block = tuple[list[Term], list[Term]]
+"""The terms of both laws with one structure of the output."""
+
+
 def epsilon(P: Extraction, Q: Extraction) -> Interval:
     """Lower and upper end of the larger of ``epsilon(P, Q)`` and ``epsilon(Q, P)``."""
     forward, backward = _one_way(P, Q), _one_way(Q, P)
@@ -101,7 +105,8 @@ def _one_way(P: Extraction, Q: Extraction) -> Interval:
 
 def _epsilon_with_rest(P: Extraction, Q: Extraction) -> float:
     """Largest epsilon at which delta stays positive whatever the unknown part of ``Q`` is."""
-    return _shown_by_delta(lambda level: _delta(P, Q, level)[0])
+    blocks = _skeletons(P, Q)
+    return _shown_by_delta(lambda level: _delta(P, Q, level, blocks)[0])
 
 
 def _shown_by_delta(excess: Callable[[float], float]) -> float:
@@ -122,10 +127,10 @@ def _shown_by_delta(excess: Callable[[float], float]) -> float:
     return low
 
 
-def _delta(P: Extraction, Q: Extraction, level: float) -> Interval:
+def _delta(P: Extraction, Q: Extraction, level: float, blocks: list[Block] | None = None) -> Interval:
     error = P.error + Q.error
     low = high = 0.0
-    for terms, others in _skeletons(P, Q):
+    for terms, others in blocks if blocks is not None else _skeletons(P, Q):
         if not terms:
             continue
         if not others:
@@ -139,14 +144,19 @@ def _delta(P: Extraction, Q: Extraction, level: float) -> Interval:
     return max(0.0, low), min(1.0, high * math.exp(P.error) * (1.0 + DIVERGENCE_ERROR) + P.rest)
 
 
-def _skeletons(P: Extraction, Q: Extraction) -> list[tuple[list[Term], list[Term]]]:
+def _skeletons(P: Extraction, Q: Extraction) -> list[Block]:
     """The terms of both laws for every skeleton, merged; skeletons of ``P`` first."""
     blocks: dict[Hashable, tuple[list[Term], list[Term]]] = {}
     for side, law in enumerate((P, Q)):
         for leaf in law.leaves:
             blocks.setdefault(leaf.skeleton, ([], []))[side].append(Term(leaf.weight, leaf.coordinates))
     _check_offsets(list(blocks))
-    return [(_merged(terms), _merged(others)) for terms, others in blocks.values()]
+    return [(_collected(terms), _collected(others)) for terms, others in blocks.values()]
+
+
+def _collected(terms: list[Term]) -> list[Term]:
+    """Add up equal outcomes if all outputs are certain, which a table compares; otherwise whatever can be."""
+    return _added_points(terms) if all(law.value is not None for term in terms for law in term.laws) else _merged(terms)
 
 
 def _check_offsets(skeletons: list[Any]) -> None:

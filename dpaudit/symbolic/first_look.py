@@ -58,7 +58,7 @@ from dpaudit.neighbours import Neighbours, Pair, as_neighbours, check_relation
 from dpaudit.result.model import Channel, Result, StoppedBy, Witness
 from dpaudit.symbolic.event import ExactEvent, events
 from dpaudit.symbolic.running.extraction import Extraction, Limits, Release, extract
-from dpaudit.symbolic.running.patches import Reach
+from dpaudit.symbolic.running.reach import Reach
 from dpaudit.symbolic.running.release import release_of
 from dpaudit.symbolic.values.forms import PartLaw
 from dpaudit.symbolic.verification import ClaimedQuantity, measure_of

@@ -33,7 +33,7 @@ from dpaudit.symbolic import comparison
 from dpaudit.symbolic.law import ExtractedLaw
 from dpaudit.symbolic.running.coverage import Lines
 from dpaudit.symbolic.running.extraction import Extraction, Limits, extract
-from dpaudit.symbolic.running.patches import Reach
+from dpaudit.symbolic.running.reach import Reach
 from dpaudit.symbolic.running.release import concrete, mechanism_of, release_of
 
 if TYPE_CHECKING:

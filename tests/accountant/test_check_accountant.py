@@ -11,6 +11,7 @@ import pytest
 from scipy.special import ndtr
 
 from dpaudit import Relation, Verdict, check_accountant
+from dpaudit._util import hypothesis_bridge
 from dpaudit.accountant import Flaw, Part, true_epsilon
 from dpaudit.adapters import accounting
 from dpaudit.claims import gaussian_epsilon
@@ -37,6 +38,22 @@ def test_a_right_accountant_is_left_alone():
     assert (found.findings, found.worst, found.refused) == ((), None, 0)
     assert found.checked >= 20
     assert "nothing found" in str(found)
+
+
+def test_a_false_report_that_only_shrinking_another_flaw_meets_is_a_finding(monkeypatch):
+    shrinking = []
+    smallest = hypothesis_bridge.smallest
+    monkeypatch.setattr(
+        hypothesis_bridge, "smallest", lambda *given, **options: shrinking.append(1) or smallest(*given, **options)
+    )
+
+    def falls_with_steps(composition, delta):
+        steps = sum(part.steps for part in composition)
+        return 0.0 if shrinking and steps > 9 else 1e6 / max(steps, 9)
+
+    found = check_accountant(falls_with_steps, steps=(1, 40), **UNSAMPLED)
+    assert found.verdict is Verdict.VIOLATION
+    assert {finding.flaw for finding in found.findings} == {Flaw.UNDERSTATES, Flaw.NOT_MONOTONE}
 
 
 def test_opacus_central_limit_understates():

@@ -207,12 +207,17 @@ def test_a_mechanism_cannot_close_the_streams_of_the_run(project: Any) -> None:
 def test_a_file_that_cannot_be_imported_does_not_take_the_others_along(project: Any) -> None:
     project.audits(project.audit("good"))
     project.write("audits/broken.py", "import asyncio\nraise asyncio.CancelledError('stop')\n")
+    project.write("audits/pressed.py", "raise KeyboardInterrupt\n")
     for mode in ((), ("-j", "2")):
         code, out = project.run("run", *mode, "--output", "o.json")
         assert code == 2
         assert "ERROR  audits/broken.py: audits/broken.py cannot be imported: CancelledError: stop (" in out
+        assert (
+            "ERROR  audits/pressed.py: audits/pressed.py cannot be imported: KeyboardInterrupt: no interrupt was" in out
+        )
         assert "NO_VIOLATION_FOUND  good" in out
-    assert [failure["path"] for failure in json.loads(Path("o.json").read_text())["failures"]] == ["audits/broken.py"]
+    failures = json.loads(Path("o.json").read_text())["failures"]
+    assert [failure["path"] for failure in failures] == ["audits/broken.py", "audits/pressed.py"]
 
 
 CHECK = ("check", "good.py:f", "--epsilon", "1", "--relation", "substitute", "--seconds", "1", "--rows")
@@ -302,6 +307,15 @@ def test_a_call_that_takes_longer_than_the_timeout(project: Any) -> None:
     code, out = project.run("run", "--timeout", "0.2")
     assert code == 3
     assert "took longer than timeout=0.2 seconds" in out
+
+
+@pytest.mark.skipif(not hasattr(signal, "ITIMER_PROF"), reason="there is no such timer here")
+def test_a_call_that_does_not_return_to_python_is_ended_by_the_timeout(project: Any) -> None:
+    raising(project, {"holds": "sum(range(10**12))"})
+    code, out = project.run("run", "-j", "2", "--timeout", "0.1")
+    assert code == 3
+    assert "With timeout=0.1: a call took much longer than timeout= allows and did not return to Python" in out
+    assert "NO_VIOLATION_FOUND  good" in out
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="by the kernel on Linux; elsewhere a thread does it")

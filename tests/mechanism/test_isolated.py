@@ -215,3 +215,8 @@ def test_audits(folder: Path) -> None:
     single = dpaudit.audit(here(folder, "needs_size"), dpaudit.PureDP(1.0), [([0], [1])], samples=2000, seed=0)
     assert single.verdict is not dpaudit.Verdict.VIOLATION
     assert any("ValueError: one at a time" in message for message in single.messages)
+
+
+def test_a_function_that_always_raises_is_an_error_that_shows_how(folder: Path) -> None:
+    with pytest.raises(MechanismError, match=r"raised on every call(.|\n)*LookupError: row #"):
+        dpaudit.audit(here(folder, "refuses"), dpaudit.PureDP(1.0), [([], [1])], samples=100)

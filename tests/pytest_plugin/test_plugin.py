@@ -570,11 +570,11 @@ def test_a_swallowed_violation_fails(suite: Any, words: tuple[str, ...]) -> None
 @pytest.mark.parametrize("words", [(), ONE_WORKER], ids=["here", "xdist"])
 def test_a_violation_in_a_thread_that_outlives_its_test_fails_the_run(suite: Any, words: tuple[str, ...]) -> None:
     suite.tests(
-        "import threading\nended = threading.Event()\nthreads = []\n"
-        "def slow(data, size, rng):\n    ended.wait(60)\n    return half(data, size, rng)\n"
+        "import threading\nbegan, ended = threading.Event(), threading.Event()\nthreads = []\n"
+        "def slow(data, size, rng):\n    began.set()\n    ended.wait(60)\n    return half(data, size, rng)\n"
         "def go():\n    try:\n        dpaudit.assert_private(dpaudit.batched(slow), ONE, PAIR, samples=20_000)\n"
         "    except AssertionError:\n        pass\n"
-        "def test_start():\n    threads.append(threading.Thread(target=go))\n    threads[0].start()\n"
+        "def test_start():\n    threads.append(threading.Thread(target=go))\n    threads[0].start()\n    began.wait(60)\n"
         "def test_later():\n    ended.set()\n    threads[0].join()\n"
     )
     result = suite.run("--dpaudit-report", "r.json", *words)
@@ -582,6 +582,24 @@ def test_a_violation_in_a_thread_that_outlives_its_test_fails_the_run(suite: Any
     assert result.ret == 1
     result.stdout.fnmatch_lines(["*its exception did not reach pytest*VIOLATION*test_start*"])
     assert len(json.loads((suite.pytester.path / "r.json").read_text())["audits"]) == 1
+
+
+@pytest.mark.parametrize("words", [(), ONE_WORKER], ids=["here", "xdist"])
+def test_a_violation_that_a_test_file_swallows_while_it_is_imported_fails_the_run(
+    suite: Any, words: tuple[str, ...]
+) -> None:
+    suite.tests(
+        "with pytest.raises(AssertionError):\n    dpaudit.assert_private(dpaudit.batched(half), ONE, PAIR, name='meant')\n"
+        "try:\n    dpaudit.assert_private(dpaudit.batched(half), ONE, PAIR, name='bad')\nexcept AssertionError:\n    pass\n"
+        "def test_it():\n    pass\n"
+    )
+    result = suite.run("--dpaudit-report", "r.json", "--dpaudit-samples", "30000", *words)
+    result.assert_outcomes(passed=1)
+    assert result.ret == 1
+    result.stdout.fnmatch_lines(["*its exception did not reach pytest*VIOLATION*::bad*"])
+    audits = json.loads((suite.pytester.path / "r.json").read_text())["audits"]
+    found = [(a["result"]["name"], a["expect"], a["result"]["samples"] <= 30_000) for a in audits]
+    assert found == [("test_privacy.py::bad", None, True), ("test_privacy.py::meant", "VIOLATION", True)]
 
 
 def test_audits_in_fixtures_belong_to_the_session(suite: Any) -> None:

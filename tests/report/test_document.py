@@ -14,7 +14,7 @@ import pytest
 from dpaudit._util.files import write_whole
 from dpaudit.claims import Verdict
 from dpaudit.errors import InvalidArgument
-from dpaudit.report import write_reports
+from dpaudit.report import junit, markdown, sarif, write_reports
 from dpaudit.report.document import Document, Entry, read_document
 from tests.report.report_examples import document, inconclusive, result, violation
 
@@ -84,6 +84,26 @@ def test_damage_is_an_error_that_names_the_file(where: str, value: Any) -> None:
     inner[last] = value
     with pytest.raises(InvalidArgument, match=r"results\.json"):
         Document.from_json(json.dumps(plain), origin="results.json")
+
+
+DAMAGE: list[Any] = [None, -1, 0.5, "nan", "inf", "x", [], {}, [1, 2], [{}], True, 10**400]
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_result_with_any_damaged_field_is_refused_or_can_be_reported(number: int) -> None:
+    plain = json.loads(document().to_json())
+    result = plain["audits"][number]["result"]
+    for name, before in result.items():
+        for result[name] in DAMAGE:
+            try:
+                read = Document.from_json(json.dumps(plain))
+            except InvalidArgument:
+                continue
+            assert str(read.entries[number].result)
+            assert read.to_json()
+            for report in (junit, markdown, sarif):
+                assert report.render(read)
+        result[name] = before
 
 
 @pytest.mark.parametrize(

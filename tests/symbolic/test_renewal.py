@@ -12,7 +12,7 @@ from scipy import stats
 import dpaudit
 from dpaudit import PureDP, Verdict
 from dpaudit.symbolic import law_of
-from dpaudit.symbolic.running.renewal import Comeback, factors
+from dpaudit.symbolic.running.loops.renewal import Comeback, factors
 
 
 def truncated(data, rng):

@@ -7,7 +7,7 @@ from typing import Any
 
 _BINS = ((1, 1), (2, 2), (3, 4), (5, 10), (11, 20), (21, 100), (101, None))
 _HIGH, _LOW, _GREY, _INK = "#b0413e", "#4a7a8c", "#c8ccd4", "#222222"
-_WIDTH, _HEIGHT, _BASE = 760, 300, 230
+_WIDTH, _MIDDLE, _HEIGHT, _BASE = 760, 446, 300, 230
 
 
 def picture(document: dict[str, Any]) -> str:
@@ -16,15 +16,19 @@ def picture(document: dict[str, Any]) -> str:
     Left: the share of the records in classes of each size, red where the risk of a record exceeds the threshold. Right: for
     each attacker the average risk (bar) and that of the worst record (line), with the threshold.
     """
-    size = f'viewBox="0 0 {_WIDTH} {_HEIGHT}"'
-    parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="sans-serif" font-size="12">',
-        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
-        *_sizes(document),
-        *_attackers(document),
-        "</svg>",
-    ]
-    return "\n".join(parts) + "\n"
+    return _drawn(0, _WIDTH, [*_sizes(document), *_attackers(document)])
+
+
+def halves(document: dict[str, Any]) -> tuple[str, str]:
+    """Return the left and the right half of the picture, which a page can place one below the other."""
+    return _drawn(0, _MIDDLE, _sizes(document)), _drawn(_MIDDLE, _WIDTH, _attackers(document))
+
+
+def _drawn(left: int, right: int, parts: list[str]) -> str:
+    size = f'viewBox="{left} 0 {right - left} {_HEIGHT}"'
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" font-family="sans-serif" font-size="12">'
+    ground = f'<rect x="{left}" width="{right - left}" height="{_HEIGHT}" fill="white"/>'
+    return "\n".join([opening, ground, *parts, "</svg>"]) + "\n"
 
 
 def _sizes(document: dict[str, Any]) -> list[str]:

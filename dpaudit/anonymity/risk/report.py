@@ -6,7 +6,7 @@ import html
 from collections.abc import Callable
 from typing import Any
 
-from dpaudit.anonymity.risk.picture import picture
+from dpaudit.anonymity.risk.picture import halves
 from dpaudit.anonymity.risk.wording import SECTIONS, one_in, percent, requirements
 
 _STYLE = """
@@ -14,7 +14,7 @@ body { font: 16px/1.5 sans-serif; color: #222; max-width: 52rem; margin: 2rem au
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; } .question { color: #555; margin: 0; }
 table { border-collapse: collapse; } td, th { border: 1px solid #c8ccd4; padding: .25rem .6rem; text-align: left; }
 .high { color: #b0413e; font-weight: bold; } .low { color: #4a7a8c; font-weight: bold; } .small { color: #555; font-size: .9rem; }
-.picture { overflow-x: auto; } .picture svg { min-width: 40rem; }
+.picture { display: flex; flex-wrap: wrap; } .picture svg { flex: 446 1 19rem; } .picture svg + svg { flex: 314 1 13.4rem; }
 """
 _LIMITS = (
     "These numbers describe this table and what was given beside it. An attacker who knows more columns than the named "
@@ -50,7 +50,7 @@ def html_report(document: dict[str, Any], shown: Callable[[str], str]) -> str:
         f"<p>{document['records']} records in {document['classes']} classes.</p>",
         f"<p>An attacker is taken to know: {escape(', '.join(document['quasi_identifiers']))}.</p>",
         f"<p>To be protected: {escape(', '.join(document['sensitive']) or 'not named')}.</p>",
-        f'<div class="picture">{picture(document)}</div>',
+        f'<div class="picture">{"".join(halves(document))}</div>',
     ]
     if document["requirements"]:
         lines = "".join(f"<li>{escape(line)}</li>" for line in requirements(document))

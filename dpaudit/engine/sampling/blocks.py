@@ -24,6 +24,7 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import NDArray
 
+from dpaudit._util.parent_process import limited_processor_time
 from dpaudit._util.surroundings import engine_state, mechanism_state
 from dpaudit._util.values import fingerprint
 from dpaudit.engine.encoding.batch import (
@@ -501,7 +502,8 @@ def _alarm(seconds: float, size: int) -> Iterator[None]:
     previous = signal.signal(signal.SIGALRM, expire)
     signal.setitimer(signal.ITIMER_REAL, seconds * size)
     try:
-        yield
+        with limited_processor_time(seconds * size):
+            yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, previous)

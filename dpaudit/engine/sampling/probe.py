@@ -14,7 +14,7 @@ from dpaudit.engine.sampling.blocks import Sampler, is_distinctive, looked_at
 from dpaudit.engine.sampling.independence import raised_share
 from dpaudit.engine.sampling.seeds import seed_child
 from dpaudit.errors import MechanismError
-from dpaudit.mechanism import Fresh, Mechanism, Named, PerRelease, Plain, called_otherwise
+from dpaudit.mechanism import Fresh, Mechanism, Named, PerRelease, Plain, Raised, called_otherwise
 from dpaudit.neighbours import Pair
 
 
@@ -102,7 +102,9 @@ def traceback_of(mechanism: Mechanism, data: Any, seed: np.random.SeedSequence) 
             case Fresh():
                 mechanism.release(data, rng)
             case _:
-                mechanism.sample(data, 1, rng)
+                drawn = mechanism.sample(data, 1, rng)
+                if isinstance(drawn, list) and isinstance(drawn[0], Raised):
+                    return str(drawn[0])  # in another interpreter, where its traceback stayed
     except Exception as error:
         hint = (called_otherwise(mechanism) if isinstance(error, TypeError) else "") or expects_array(error, data)
         return traceback.format_exc() + (f"\n{hint}" if hint else "")

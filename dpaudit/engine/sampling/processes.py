@@ -24,12 +24,13 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import Any
 
-from dpaudit._util.parent_process import end_with_parent
+from dpaudit._util.parent_process import HELD_INTERPRETER, end_with_parent
 from dpaudit._util.validation import check_count
 from dpaudit.errors import MechanismError
 
 ABANDONED_CALL_SECONDS = 0.25  # time that an abandoned call may still take before its process is killed
 EXIT_SECONDS = 5.0  # time that an idle process may take to exit
+START_SECONDS = 5.0  # time that the operating system may take to start all processes
 DIED_AT_START = (
     " while it started, which imports the main module: that must be a file in which executors are made under "
     "`if __name__ == '__main__':`"
@@ -38,6 +39,10 @@ DIED_AT_START = (
 
 class Unpicklable(Exception):
     """A call or its result cannot be pickled or unpickled."""
+
+
+class HeldInterpreter(BrokenExecutor):
+    """A call held the interpreter for much longer than its time limit, so its process was ended."""
 
 
 class _Call(Future[Any]):
@@ -103,22 +108,27 @@ class _WorkerProcess:
             pipe.send_bytes(message)
             packed = pipe.recv_bytes()
         except (EOFError, OSError):
-            return False, BrokenExecutor(self._exit_message())
+            return False, self._exit_error()
         try:
             fine, answer = pickle.loads(packed)
         except Exception as error:  # the result cannot be unpickled here
             return False, Unpicklable(f"{type(error).__name__}: {error}")
         return fine, answer
 
-    def _exit_message(self) -> str:
+    def _exit_error(self) -> BrokenExecutor:
         assert self._process is not None
         self._process.join(EXIT_SECONDS)
         code, ready = self._process.exitcode, self._ready
         self.close()
         if code is not None and code < 0:
             with contextlib.suppress(ValueError):
-                return f"a process was ended by {signal.Signals(-code).name}"
-        return f"a process ended with exit code {code}{'' if ready else DIED_AT_START}"
+                name = signal.Signals(-code).name
+                if name == HELD_INTERPRETER:
+                    return HeldInterpreter(
+                        "a call took much longer than timeout= allows and did not return to Python, so its process was ended"
+                    )
+                return BrokenExecutor(f"a process was ended by {name}")
+        return BrokenExecutor(f"a process ended with exit code {code}{'' if ready else DIED_AT_START}")
 
     def end_abandoned(self, until: float) -> None:
         """Wait for an abandoned call until that time, then kill its process."""
@@ -176,6 +186,7 @@ class Workers(Executor):
         self._threads = [
             threading.Thread(target=self._serve, args=(process,), daemon=True) for process in self._processes
         ]
+        self._started = threading.Semaphore(0)  # released once for each process
         self._closed = False
         atexit.register(self.shutdown)
         if os.name == "posix":
@@ -183,6 +194,9 @@ class Workers(Executor):
             resource_tracker.ensure_running()
         for thread in self._threads:
             thread.start()
+        # A mechanism that ends this process while another one starts would leave that one with a traceback.
+        for _ in self._threads:
+            self._started.acquire(timeout=START_SECONDS)
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
         """Run a call in one of the processes."""
@@ -233,6 +247,7 @@ class Workers(Executor):
         with _without_interrupts():
             with contextlib.suppress(Exception):  # the next call reports it
                 process.open()  # start early, because importing takes a while
+            self._started.release()
             while (call := self._calls.get()) is not None:
                 if call.set_running_or_notify_cancel():
                     process.run(call)

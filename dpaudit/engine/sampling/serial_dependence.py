@@ -74,7 +74,9 @@ class Timeline:
     def sides(self) -> tuple[Encoded, Encoded]:
         """Return the releases of each data set in order, both with as many columns."""
         width = max((batch.width for _, sides in self._rounds for batch in sides), default=0)
+        sizes = [size for sizes, _ in self._rounds for size in sizes]
         first, second = (stack([sides[side] for _, sides in self._rounds], width=width) for side in (0, 1))
+        self._rounds = [(sizes, (first, second))]  # kept once, because releases can be large
         return first, second
 
     def side_of(self) -> NDArray[np.intp]:

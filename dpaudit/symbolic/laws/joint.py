@@ -14,17 +14,16 @@ noisy scores, are single integrals. Deeper trees use a table of the inner integr
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from dpaudit.exact.form import Array, Continuous, Form, Tail
 from dpaudit.exact.quadrature import log_integral, log_integrals, resolved
+from dpaudit.symbolic.laws import shared_draw
+from dpaudit.symbolic.laws.tables import Cumulative
 from dpaudit.symbolic.values import forms
 from dpaudit.symbolic.values.paths import Constraint, Stop, Trace
 from dpaudit.symbolic.values.regions import FULL, Region
@@ -34,12 +33,6 @@ INTEGRAL_ERROR = 1e-11
 """Relative error allowed for one integral over closed forms; measured errors are below 1e-12."""
 TABLE_ERROR = 1e-9
 """Relative error allowed for an integral over a table of another."""
-_REACH = 80.0
-"""Distance from the outermost landmark at which a table ends; draws are in units of their scale."""
-_MOST_EDGES = 4000
-_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
-_LEGENDRE = np.polynomial.legendre.legvander(_NODES, 23)
-_PROJECTION = _LEGENDRE.T * _WEIGHTS * (np.arange(24)[:, None] + 0.5)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +43,7 @@ class Joint:
     regions: dict[int, Region]
     edges: dict[int, dict[int, list[Constraint]]]
     components: list[list[int]]
+    nodes: dict[int, Node] = field(default_factory=dict)
 
     @classmethod
     def of(cls, trace: Trace) -> Joint:
@@ -100,15 +94,26 @@ class Joint:
             raise Stop("A comparison of several whole random numbers in a chain is not followed")
         form = source.form if source.shares is None else Form({x: math.log(share) for x, share in source.shares})
         region = self.regions[index]
-        whole = source if region is FULL and not children else None
+        whole = source if region is FULL else None
+        messages = [Message(*child, index, source.integer) for child in children]
         return Node(
-            index, forms.restricted(form, region), [Message(*child, index, source.integer) for child in children], whole
+            index,
+            form if region is FULL else forms.restricted(form, region),
+            messages,
+            whole if not children else None,
+            source=whole if parent is None else None,
         )
+
+    def hung_up(self, component: list[int]) -> Node:
+        """The tree of a component, hung up at the draw that was compared most."""
+        root = max(component, key=lambda index: len(self.edges[index]))
+        if root not in self.nodes:
+            self.nodes[root] = self.density(root)
+        return self.nodes[root]
 
     def log_mass(self, component: list[int]) -> tuple[float, float]:
         """Log-probability of a component, and its relative error."""
-        root = max(component, key=lambda index: len(self.edges[index]))
-        node = self.density(root)
+        node = self.hung_up(component)
         return node.log_total(), node.error()
 
 
@@ -144,11 +149,28 @@ class Node:
     messages: list[Message]
     whole: Source | None = None
     table: Cumulative | None = field(default=None)
+    source: Source | None = None
+    quick: tuple[float, float] | None = field(default=None, init=False)
+    """Log of the total, and its relative error, where a bound of it is proved."""
+
+    def __post_init__(self) -> None:
+        factors = [message.factor() for message in self.messages]
+        if factors and self.source is not None and self.source.name == "laplace" and None not in factors:
+            self.quick = shared_draw.log_integral(factor for factor in factors if factor is not None)
+
+    @property
+    def is_star(self) -> bool:
+        """True if each child is a whole draw of a symmetric law with one bound."""
+        wholes = [message.child.whole for message in self.messages if len(message.constraints) == 1]
+        symmetric = sum(whole is not None and whole.name in ("laplace", "normal") for whole in wholes)
+        return 0 < len(self.messages) == symmetric
 
     def error(self) -> float:
         """Relative error of its total."""
         if not self.messages:
             return LAW_ROUNDING
+        if self.quick is not None:
+            return self.quick[1]
         deep = any(message.child.messages for message in self.messages)
         return TABLE_ERROR if deep else INTEGRAL_ERROR
 
@@ -170,6 +192,8 @@ class Node:
 
     def log_total(self) -> float:
         """Log of the total mass."""
+        if self.quick is not None:
+            return self.quick[0]
         atoms = [
             value + sum(float(m.log_value(np.array([x]))[0]) for m in self.messages)
             for x, value in self.form.atoms.items()
@@ -250,14 +274,25 @@ class Message:
     constraints: list[Constraint]
     parent: int
     whole_parent: bool
+    lines: list[tuple[float, float, bool, bool]] | None = field(default=None, init=False)
+
+    def factor(self) -> shared_draw.Factor | None:
+        """The message as a mass above or below one line of a whole Laplace draw; None if it is something else."""
+        if self.child.whole is None or self.child.whole.name != "laplace" or len(self.constraints) != 1:
+            return None
+        ((slope, shift, below, _),) = self.bounds()
+        return slope, shift, below
 
     def bounds(self) -> list[tuple[float, float, bool, bool]]:
         """Each constraint as a bound ``slope * x + shift`` on the child: whether it is from below, and strict."""
+        if self.lines is not None:
+            return self.lines
         found = []
         for constraint in self.constraints:
             factors = dict(constraint.terms)
             own, other = factors[self.child.index], factors[self.parent]
             found.append((float(-other / own), float(-constraint.constant / own), own > 0, constraint.strict))
+        self.lines = found
         return found
 
     def _interval(self, x: Array) -> tuple[Array, Array]:
@@ -343,76 +378,3 @@ class Message:
         # The mass beyond y is exp(constant - linear |y|) / linear, at y = slope x + shift with |y| = direction y.
         size = tail.linear * abs(slope)
         return Tail(linear=size, constant=tail.constant - math.log(tail.linear) - tail.linear * direction * shift)
-
-
-@dataclass(frozen=True, slots=True)
-class Cumulative:
-    """The integral of a density, by Legendre polynomials on panels on which it is accurate.
-
-    ``below`` and ``above`` are the logs of the masses on either side of every edge, so that small masses at both ends keep
-    their relative accuracy.
-    """
-
-    edges: Array
-    coefficients: Array
-    peaks: Array
-    below: Array
-    above: Array
-
-    @classmethod
-    def of(
-        cls, log_f: Callable[[Array], Array], support: tuple[float, float], points: Sequence[float], width: float
-    ) -> Cumulative:
-        """Make the table on panels no wider than ``width``, which end at all points and reach down to exp(-80)."""
-        inner = list(points) or [0.0 if math.isinf(support[0]) else support[0]]
-        start, stop = max(support[0], inner[0] - _REACH), min(support[1], inner[-1] + _REACH)
-        marks = np.unique([x for x in (start, *inner, stop) if start <= x <= stop]).tolist()
-        steps = [np.linspace(a, b, 1 + max(1, math.ceil((b - a) / width)))[:-1] for a, b in itertools.pairwise(marks)]
-        edges = np.append(np.concatenate(steps), marks[-1])
-        if edges.size > _MOST_EDGES:
-            raise Stop("Draws of very different scales are compared with each other in a chain, which is not followed")
-        low, high = edges[:-1], edges[1:]
-        half = 0.5 * (high - low)
-        x = (low + half)[:, None] + half[:, None] * _NODES
-        values = log_f(x.ravel()).reshape(x.shape)
-        peaks = np.where(np.isfinite(values.max(axis=1)), values.max(axis=1), 0.0)
-        coefficients = np.exp(values - peaks[:, None]) @ _PROJECTION.T
-        with np.errstate(divide="ignore"):
-            masses = np.log(np.maximum(2.0 * coefficients[:, 0] * half, 0.0)) + peaks
-        below = np.concatenate([[-np.inf], np.logaddexp.accumulate(masses)])
-        above = np.concatenate([np.logaddexp.accumulate(masses[::-1])[::-1], [-np.inf]])
-        return cls(edges, coefficients, peaks, below, above)
-
-    def _partial(self, panel: Any, left: Array, right: Array) -> Array:
-        """Log of the integral from ``left`` to ``right`` inside one panel."""
-        low, high = self.edges[panel], self.edges[panel + 1]
-        half = 0.5 * (high - low)
-        ends = [np.clip((x - low) / half - 1.0, -1.0, 1.0) for x in (left, right)]
-        first, second = (np.polynomial.legendre.legvander(x, 24) for x in ends)
-        change = second - first
-        integrals = np.empty((*panel.shape, 24))
-        integrals[..., 0] = ends[1] - ends[0]
-        degrees = np.arange(1, 24)
-        integrals[..., 1:] = (change[..., 2:25] - change[..., 0:23]) / (2.0 * degrees + 1.0)
-        value = (integrals * self.coefficients[panel]).sum(axis=-1) * half
-        with np.errstate(divide="ignore"):
-            return np.log(np.maximum(value, 0.0)) + self.peaks[panel]  # type: ignore[no-any-return]
-
-    def log_mass(self, low: Array, high: Array) -> Array:
-        """Log-mass of intervals."""
-        last = self.edges.size - 2
-        a, b = np.clip(low, self.edges[0], self.edges[-1]), np.clip(high, self.edges[0], self.edges[-1])
-        first = np.clip(np.searchsorted(self.edges, a, side="right") - 1, 0, last)
-        final = np.clip(np.searchsorted(self.edges, b, side="left") - 1, 0, last)
-        inside = self._partial(first, a, b)
-        rest = self._partial(first, a, self.edges[first + 1])
-        start = self._partial(final, self.edges[final], b)
-        # Whole panels between: as a difference of masses on the side where they are small.
-        with np.errstate(invalid="ignore", divide="ignore"):
-            left = self.below[final] + np.log(-np.expm1(self.below[first + 1] - self.below[final]))
-            right = self.above[first + 1] + np.log(-np.expm1(self.above[final] - self.above[first + 1]))
-            between = np.where(self.below[final] < self.above[first + 1], left, right)
-            between = np.where(final > first + 1, np.where(np.isnan(between), -np.inf, between), -np.inf)
-        several = np.logaddexp(np.logaddexp(rest, start), between)
-        value = np.where(first == final, inside, several)
-        return np.where(a < b, value, -np.inf)

@@ -21,12 +21,12 @@ from dpaudit.exact.form import Form, log_total
 from dpaudit.mechanism import Raised
 from dpaudit.symbolic.laws.joint import Joint
 from dpaudit.symbolic.values import forms
-from dpaudit.symbolic.values.arithmetic import merge
 from dpaudit.symbolic.values.arrays import SymbolicArray
 from dpaudit.symbolic.values.operations import Affine, Increasing
 from dpaudit.symbolic.values.paths import Stop
 from dpaudit.symbolic.values.regions import FULL, Region
 from dpaudit.symbolic.values.symbols import Image, Linear, PendingComparison, Steps, is_symbol
+from dpaudit.symbolic.values.transforming import merge
 
 Numbers = list[Any]
 

@@ -28,20 +28,20 @@ from dpaudit.mechanism import Raised
 from dpaudit.symbolic.laws.joint import Joint
 from dpaudit.symbolic.laws.outputs import OutputCoordinate, coordinates, kind_of, merged_sums, read, settle
 from dpaudit.symbolic.running.coverage import Lines
+from dpaudit.symbolic.running.functions import symbolic_functions
 from dpaudit.symbolic.running.generator import Replay, Replaying, SymbolicGenerator, evaluated, used_otherwise
-from dpaudit.symbolic.running.patches import Reach, symbolic_functions, symbolic_randomness
-from dpaudit.symbolic.running.renewal import Comeback, factors
+from dpaudit.symbolic.running.inside import aims_of, doubtful, inside
+from dpaudit.symbolic.running.loops.renewal import Comeback, factors
+from dpaudit.symbolic.running.randomness import symbolic_randomness
+from dpaudit.symbolic.running.reach import Reach
 from dpaudit.symbolic.running.state import PlainVariables
 from dpaudit.symbolic.values.paths import Fork, PathCut, Returned, Stop, Trace, active, is_user_code, running
-from dpaudit.symbolic.values.regions import Region
 from dpaudit.symbolic.values.sources import LAW_ROUNDING
-from dpaudit.symbolic.values.symbols import Steps, is_symbol
+from dpaudit.symbolic.values.symbols import is_symbol
 
 Release = Callable[[Any, np.random.Generator], Any]
 
 _LOCK = threading.RLock()  # the replaced functions are those of the whole process
-_SAMPLES = 64
-_MOST_REPLAYS = 64
 _CLOSE = 1e-6
 PATH_TIMES = 2.0  # the time for all paths, times this: a path that takes longer is cut
 
@@ -146,7 +146,7 @@ class _Explorer:
         """Explore, put back what the runs changed, and refuse a function that changed anything."""
         surroundings, generators = PlainVariables(self.reach), self.reach.states()
         try:
-            result = self._explore(surroundings)
+            result = self._explore()
         finally:
             changed = surroundings.restore()
         if changed:
@@ -158,7 +158,7 @@ class _Explorer:
             raise Stop("The function drew from a random generator that it holds in a way that is not followed")
         return result
 
-    def _explore(self, surroundings: PlainVariables) -> Extraction:
+    def _explore(self) -> Extraction:
         started = time.monotonic()
         tie = itertools.count()
         waiting: list[tuple[float, int, Fork]] = [(0.0, next(tie), Fork((), (), 0.0))]
@@ -173,7 +173,7 @@ class _Explorer:
                 unfollowed.append((fork.choices, math.exp(-negative)))
                 continue
             deadline = started + PATH_TIMES * self.limits.seconds
-            trace = Trace(fork.choices, fork.signatures, deadline=deadline, outside=surroundings.state)
+            trace = Trace(fork.choices, fork.signatures, deadline=deadline)
             leaf: Leaf | None = None
             try:
                 leaf = self._leaf(trace, self._symbolic(trace))
@@ -188,14 +188,14 @@ class _Explorer:
                 ended.append((tuple(trace.made), leaf.weight))
         self._check_total([*leaves, *back], math.fsum(mass for _, mass in unfollowed))
         if not back:
-            return Extraction(tuple(leaves), min(1.0, math.fsum(mass for _, mass in unfollowed)))
+            return Extraction(tuple(leaves), _left_over(leaves, math.fsum(mass for _, mass in unfollowed)))
         scales, rest, error = factors(ended, back, unfollowed)
         leaves = [
             replace(leaf, weight=scale * leaf.weight, error=leaf.error + error)
             for leaf, scale in zip(leaves, scales, strict=True)
         ]
         self._check_total(leaves, rest)
-        return Extraction(tuple(leaves), min(1.0, rest))
+        return Extraction(tuple(leaves), _left_over(leaves, rest))
 
     def _check_total(self, paths: Sequence[Leaf | Comeback], rest: float) -> None:
         total = math.fsum(path.weight for path in paths)
@@ -212,8 +212,8 @@ class _Explorer:
             joint = Joint.of(trace)
             weight, error = _weight(trace, joint)
             if weight > 0.0:
-                for turn, aim in enumerate([{}, *_doubtful(trace, joint)]):
-                    self._replayed(trace, _inside(trace, joint, aim, turn))
+                for turn, aim in enumerate([{}, *doubtful(trace, joint)]):
+                    self._replayed(trace, inside(trace, joint, aim, turn))
         return Comeback(tuple(trace.made), trace.returned, weight, error)
 
     # One run.
@@ -272,9 +272,8 @@ class _Explorer:
                 return None
             trace.check(*{drawn for number in numbers if is_symbol(number) for drawn in number.draws()})
             kinds: tuple[str | None, ...] = ()
-            aims = [_aimed(numbers, joint, turn) for turn in range(_replays(numbers))] + _doubtful(trace, joint)
-            for turn, aim in enumerate(aims):
-                values = _inside(trace, joint, aim, turn)
+            for turn, aim in enumerate(aims_of(trace, numbers, joint)):
+                values = inside(trace, joint, aim, turn)
                 shown = self._replayed(trace, values)
                 seen = self._compared(trace, skeleton, numbers, shown, values)
                 if turn and seen != kinds:
@@ -357,7 +356,8 @@ def _made_by_us(error: BaseException) -> bool:
 
 
 _FOLDER = Path(__file__).parents[1]
-_OURS = {str(path) for path in (*(_FOLDER / "values").glob("*.py"), _FOLDER / "running" / "patches.py")}
+_REPLACED = (_FOLDER / "running" / name for name in ("functions.py", "randomness.py"))
+_OURS = {str(path) for path in (*(_FOLDER / "values").glob("*.py"), *_REPLACED)}
 
 
 class _Nothing:
@@ -366,6 +366,12 @@ class _Nothing:
 
     def __exit__(self, *_: Any) -> None:
         return None
+
+
+def _left_over(leaves: Sequence[Leaf], rest: float) -> float:
+    """Return an upper bound of what was not followed: that of its parts, or what the leaves leave of one."""
+    known = math.fsum(leaf.weight * (1.0 - leaf.error) for leaf in leaves)
+    return max(0.0, min(rest, 1.0 - known + 1e-15))
 
 
 def _weight(trace: Trace, joint: Joint) -> tuple[float, float]:
@@ -390,107 +396,3 @@ def _weight(trace: Trace, joint: Joint) -> tuple[float, float]:
     if exact == 0 or log_mass == -math.inf:
         return 0.0, 0.0
     return float(exact) * math.exp(log_mass), error
-
-
-def _replays(numbers: list[Any]) -> int:
-    """Number of replays of a path: every value of a finite function of a draw at least once, as long as they are few."""
-    cells = [len(number.cells) for number in numbers if type(number) is Steps]
-    return min(_MOST_REPLAYS, max([1 if not any(map(is_symbol, numbers)) else 2, *cells]))
-
-
-def _aimed(numbers: list[Any], joint: Joint, turn: int) -> dict[int, Region]:
-    """The cell of every finite function in the output that a replay should hit."""
-    aims: dict[int, Region] = {}
-    for number in numbers:
-        if type(number) is Steps and number.drawn.index not in aims and joint.dependent(number.drawn.index) is None:
-            source, known = number.drawn.source, joint.regions[number.drawn.index]
-            cells = [known.meet(region) for region, _ in number.cells]
-            cells = [cell for cell in cells if source.log_mass(cell) > -math.inf]
-            aims[number.drawn.index] = cells[turn % len(cells)]
-    return aims
-
-
-def _doubtful(trace: Trace, joint: Joint) -> list[dict[int, Region]]:
-    """One replay for each value of this path at which the rounding of floats decided a comparison."""
-    aims = []
-    for index, region in dict.fromkeys(trace.doubts):
-        inside = joint.regions[index].meet(region)
-        if trace.draws[index].source.log_mass(inside) > -math.inf:
-            if joint.dependent(index) is not None or any(index in group for group in trace.derived.values()):
-                raise Stop("A comparison of whole random numbers that the rounding of floats decides")
-            aims.append({index: inside})
-    return aims
-
-
-def _inside(trace: Trace, joint: Joint, aims: dict[int, Region], turn: int) -> dict[int, float]:
-    """Values of the draws that follow the path, the same ones every time."""
-    rng = np.random.Generator(np.random.PCG64(len(trace.made) + 1000 * turn))
-    values: dict[int, float] = {}
-    for component in joint.components:
-        values |= _inside_tree(joint, component, rng)
-    parents = {index for group in trace.derived.values() for index in group}
-    for drawn in trace.draws:
-        if drawn.index not in values and drawn.index not in trace.derived and drawn.index not in parents:
-            region = aims.get(drawn.index, joint.regions[drawn.index])
-            values[drawn.index] = float(drawn.source.sample(region, 1, rng)[0])
-    for derived, group in trace.derived.items():
-        values |= _inside_sum(trace, joint, derived, group, rng)
-    return values
-
-
-def _inside_tree(joint: Joint, component: list[int], rng: np.random.Generator) -> dict[int, float]:
-    """Values of draws that were compared with each other: plain rejection, then one after the other along the tree."""
-    trace = joint.trace
-    drawn = {
-        index: np.asarray(trace.draws[index].source.sample(joint.regions[index], _SAMPLES, rng)) for index in component
-    }
-    good = np.ones(_SAMPLES, dtype=bool)
-    for constraint in trace.constraints:
-        if constraint.terms[0][0] in drawn and len(constraint.terms) == 2:
-            value = sum(float(f) * drawn[index] for index, f in constraint.terms) + float(constraint.constant)
-            good &= value > 0.0 if constraint.strict else value >= 0.0
-    if good.any():
-        place = int(np.flatnonzero(good)[0])
-        return {index: float(sample[place]) for index, sample in drawn.items()}
-    return _along_tree(joint, component, rng)
-
-
-def _along_tree(joint: Joint, component: list[int], rng: np.random.Generator) -> dict[int, float]:
-    from dpaudit.exact.laws.sampling import sample_density
-
-    root = max(component, key=lambda index: len(joint.edges[index]))
-    node = joint.density(root)
-    if any(joint.trace.draws[index].source.integer for index in component):
-        raise Stop("No values were found that follow an unlikely path")
-    values = {root: float(sample_density(node.continuous(), 1, rng)[0])}
-    waiting = [node]
-    while waiting:
-        parent = waiting.pop()
-        for message in parent.messages:
-            low, high = message._interval(np.array([values[parent.index]]))
-            part = message.child.continuous() if message.child.messages else message.child.form.continuous
-            inside = part.restricted(float(low[0]), float(high[0])) if part is not None else None
-            if inside is None:
-                raise Stop("No values were found that follow an unlikely path")
-            values[message.child.index] = float(sample_density(inside, 1, rng)[0])
-            waiting.append(message.child)
-    return values
-
-
-def _inside_sum(
-    trace: Trace, joint: Joint, derived: int, group: tuple[int, ...], rng: np.random.Generator
-) -> dict[int, float]:
-    """Values of draws whose sum, as one draw, must lie in its region."""
-    key = next(key for key, drawn in trace.merged.items() if drawn.index == derived)
-    factors = {index: float(factor) for index, factor in key}
-    normal = trace.draws[derived].source.name == "normal"
-    unit = math.sqrt(math.fsum(f * f for f in factors.values())) if normal else abs(float(key[0][1]))
-    for size in (256, 65536):
-        samples = {index: trace.draws[index].source.sample(joint.regions[index], size, rng) for index in group}
-        value = np.sum([factors[index] * samples[index] for index in group], axis=0) / unit
-        region = joint.regions[derived]
-        good = [k for k, x in enumerate(value.tolist()) if x in region]
-        if good:
-            k = good[0]
-            return {**{index: float(sample[k]) for index, sample in samples.items()}, derived: float(value[k])}
-    raise Stop("No values were found that follow an unlikely path")

@@ -15,15 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.symbolic.running.renewal import arrive
+from dpaudit.symbolic.running.loops.renewal import arrive
 from dpaudit.symbolic.values import sources
 from dpaudit.symbolic.values.arithmetic import of_draw
 from dpaudit.symbolic.values.arrays import SymbolicArray, cells_of, has_symbols
+from dpaudit.symbolic.values.operators import install
 from dpaudit.symbolic.values.paths import Draw, Returned, Stop, active, stop
 from dpaudit.symbolic.values.regions import Region
 from dpaudit.symbolic.values.sources import Source
 from dpaudit.symbolic.values.symbols import Steps, is_symbol
 
+install()
 _MOST_ORDERS = 5040
 """Largest number of orders of a permutation that is followed."""
 
@@ -96,7 +98,8 @@ def scaled(name: str, shift: Any, factor: Any) -> Any:
         factor = factor.concrete()
     if factor == 0:
         return shift if is_symbol(shift) else float(shift)
-    return shift + of_draw(new_draw(_standard(name), name), factor=factor)
+    drawn = of_draw(new_draw(_standard(name), name), factor=factor)
+    return drawn if not is_symbol(shift) and shift == 0 else shift + drawn
 
 
 def whole(low: int, high: int) -> Any:
@@ -197,6 +200,8 @@ def numpy_draw(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any
     """Run one of numpy's methods; its own code checks the arguments and says which shape and type come out."""
     names = _SIGNATURES[name]
     given = {**dict(zip(names, args, strict=False)), **options}
+    if name in _FAMILIES and len(args) + len(options) == len(given) and _are_plain(given):
+        return _cell(name, {**_DEFAULTS, **given})
     out = given.pop("out", None)
     reference_options = {key: _stand_in(value) for key, value in given.items()}
     if out is not None and "size" not in given:
@@ -221,6 +226,16 @@ def numpy_draw(name: str, args: tuple[Any, ...], options: dict[str, Any]) -> Any
     if isinstance(reference, np.ndarray):
         return SymbolicArray(cells, reference.dtype)
     return cells.item()
+
+
+def _are_plain(given: dict[str, Any]) -> bool:
+    """Return True for one draw with usual arguments, which need no check."""
+    kinds = {key: type(value) for key, value in given.items()}
+    return (
+        kinds.keys() <= {"loc", "scale"}
+        and all(kind in (int, float) and math.isfinite(given[key]) for key, kind in kinds.items())
+        and given.get("scale", 1.0) >= 0.0
+    )
 
 
 def _integer_range(given: dict[str, Any]) -> dict[str, Any]:
@@ -426,8 +441,9 @@ class PythonDraws:
 class LegacyDraws:
     """The functions of ``numpy.random`` and the methods of RandomState, with symbolic draws."""
 
-    def __init__(self) -> None:
-        self._generator = SymbolicGenerator()
+    @property
+    def _generator(self) -> SymbolicGenerator:
+        return SymbolicGenerator()
 
     def rand(self, *shape: int) -> Any:
         """numpy.random.rand."""

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import array
-import collections
 import copy
-import sys
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Any
@@ -13,13 +10,11 @@ from typing import Any
 import numpy as np
 
 from dpaudit._util.values import fingerprint
-from dpaudit.symbolic.running.patches import Reach
-from dpaudit.symbolic.values.paths import Stop, is_user_code
+from dpaudit.symbolic.running.reach import Reach
+from dpaudit.symbolic.values.paths import Stop
 
 _PLAIN = (bool, int, float, complex, str, bytes, list, dict, set, tuple, np.ndarray, type(None), np.generic)
 _CONTAINERS = (list, dict, set, np.ndarray)
-_OPAQUE = (collections.deque, bytearray, memoryview, array.array)
-"""Kinds, beside iterators, that hold more than is compared here."""
 _MOST_ITEMS = 1000
 """Largest container whose contents are compared; of larger ones only the length is."""
 
@@ -66,18 +61,6 @@ class _Variable:
 
 
 _GONE = object()
-
-
-def _is_opaque(value: Any) -> bool:
-    kind = type(value)  # nothing is asked of the value itself: it may be a proxy of something that is gone
-    return (
-        hasattr(kind, "__next__")
-        or issubclass(kind, _OPAQUE)
-        or (
-            "__slots__" in vars(kind)
-            and is_user_code(getattr(sys.modules.get(kind.__module__), "__file__", None) or "<frozen")
-        )
-    )
 
 
 def _print(value: Any) -> Hashable:
@@ -133,16 +116,6 @@ class PlainVariables:
             for cell in reach.cells
             if issubclass(type(cell.cell_contents), _PLAIN)
         ]
-
-        values = [value for namespace in reach.namespaces for value in namespace.values()]
-        self._opaque = any(map(_is_opaque, [*values, *(cell.cell_contents for cell in reach.cells)]))
-
-    def state(self) -> Hashable:
-        """Return the contents of all variables now; None if some of what can be reached cannot be compared."""
-        if self._opaque:
-            return None
-        names = tuple(len(namespace) for namespace, _ in self.names)
-        return names, tuple(_print(variable.current()) for variable in self.variables)
 
     def restore(self) -> bool:
         """Put everything back; return True if anything had changed."""

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.symbolic.values import arithmetic
+from dpaudit.symbolic.values import arithmetic, comparing, transforming
 from dpaudit.symbolic.values.arrays import (
     Cells,
     SymbolicArray,
@@ -115,7 +115,7 @@ def cumsum_of(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> A
 
 
 def _best(values: list[Any], *, smallest: bool = False) -> Any:
-    return values[arithmetic.largest(values, smallest=smallest)]
+    return values[comparing.largest(values, smallest=smallest)]
 
 
 def _smallest(values: list[Any]) -> Any:
@@ -123,11 +123,11 @@ def _smallest(values: list[Any]) -> Any:
 
 
 def _place(values: list[Any]) -> int:
-    return arithmetic.largest(values)
+    return comparing.largest(values)
 
 
 def _place_of_smallest(values: list[Any]) -> int:
-    return arithmetic.largest(values, smallest=True)
+    return comparing.largest(values, smallest=True)
 
 
 def _reduction(function: Callable[[list[Any]], Any], dtype: Any = None) -> Callable[..., Any]:
@@ -166,7 +166,7 @@ def round_of(a: Any, decimals: int = 0, out: Any = None) -> Any:
     array = a if type(a) is SymbolicArray else wrapped(cells_of(a))
     cells = np.empty(array.shape, dtype=object)
     for place, cell in np.ndenumerate(array.cells):
-        cells[place] = arithmetic.round_to(cell, decimals) if is_symbol(cell) else float(np.round(cell, decimals))
+        cells[place] = transforming.round_to(cell, decimals) if is_symbol(cell) else float(np.round(cell, decimals))
     result = SymbolicArray(cells, array.dtype)
     if out is not None:
         return written(result, out, "round")
@@ -189,7 +189,7 @@ def clip_of(a: Any, a_min: Any = None, a_max: Any = None, out: Any = None, **opt
         cell, low, high = [_at(grid, place) for grid in grids]
         if is_symbol(low) or is_symbol(high):
             raise stop("Clipping at a random number is not followed")
-        cells[place] = arithmetic.clip(cell, low, high) if is_symbol(cell) else min(max(cell, low), high)
+        cells[place] = transforming.clip(cell, low, high) if is_symbol(cell) else min(max(cell, low), high)
     result = wrapped(cells, a.dtype if type(a) is SymbolicArray else None)
     if out is not None:
         return written(result, out, "clip")

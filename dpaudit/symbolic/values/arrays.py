@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpaudit.symbolic.values import arithmetic
+from dpaudit.symbolic.values import arithmetic, transforming
 from dpaudit.symbolic.values.paths import stop
 from dpaudit.symbolic.values.symbols import PendingComparison, Symbol, is_symbol
 
@@ -361,7 +361,7 @@ def _cast(cell: Any, dtype: Any) -> Any:
     if dtype.kind == "f":
         if dtype.itemsize < 8:
             raise stop(f"A random number was stored as {dtype.name}, which rounds it")
-        return arithmetic.as_float(cell)
+        return transforming.as_float(cell)
     if dtype.kind in "iu":
         if type(cell) is PendingComparison:
             return int(cell.concrete())
@@ -370,7 +370,7 @@ def _cast(cell: Any, dtype: Any) -> Any:
             return finite.mapped(lambda value: np.asarray(value).astype(dtype).item())
         if dtype.itemsize < 8 or dtype.kind == "u":
             raise stop(f"A random number was stored as {dtype.name}, which may not hold it")
-        return arithmetic.as_integer(cell)
+        return transforming.as_integer(cell)
     if dtype.kind == "b":
         return arithmetic.binary("not_equal", cell, 0) if type(cell) is not PendingComparison else cell
     raise stop(f"A random number was stored as {dtype.name}")
@@ -460,7 +460,7 @@ def _install() -> None:
     Symbol.__array_function__ = SymbolicArray.__array_function__  # type: ignore[attr-defined]
     Symbol.item = lambda self: self  # type: ignore[attr-defined]
     Symbol.tolist = lambda self: self  # type: ignore[attr-defined]
-    Symbol.round = lambda self, decimals=0: arithmetic.round_to(self, decimals)  # type: ignore[attr-defined]
+    Symbol.round = lambda self, decimals=0: transforming.round_to(self, decimals)  # type: ignore[attr-defined]
     Symbol.clip = _clip_scalar  # type: ignore[attr-defined]
     Symbol.astype = lambda self, dtype: _cast(self, dtype_of(dtype))  # type: ignore[attr-defined]
     Symbol.is_integer = lambda self: self.integer  # type: ignore[attr-defined]

@@ -18,7 +18,7 @@ import os
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -139,6 +139,8 @@ class Trace:
     regions: dict[int, Region] = field(default_factory=dict)
     log_masses: dict[int, float] = field(default_factory=dict)
     constraints: list[Constraint] = field(default_factory=list)
+    known: set[Constraint] = field(default_factory=set)
+    """The constraints once more, to look one up."""
     made: list[int] = field(default_factory=list)
     seen: list[Any] = field(default_factory=list)
     forks: list[Fork] = field(default_factory=list)
@@ -150,11 +152,8 @@ class Trace:
     generators: list[Any] = field(default_factory=list)
     deadline: float = math.inf
     """Monotonic time after which the path is cut: one call may ask without end, as ``str`` of a large random number does."""
-    outside: Callable[[], Hashable] = lambda: None
-    """Returns the contents of all variables outside of the function; None if they cannot be compared."""
     visits: dict[Any, list[Any]] = field(default_factory=dict)
-    """Calls of random functions by frame and place; see dpaudit.symbolic.running.renewal."""
-    first_seen: dict[Any, int] = field(default_factory=dict)
+    """Calls of random functions by frame and place; see dpaudit.symbolic.running.loops."""
     returned: tuple[int, ...] | None = None
     """The choices up to the state to which the run came back."""
     stopped: Stop | None = None
@@ -167,6 +166,9 @@ class Trace:
         """Make a new draw."""
         if len(self.draws) >= 20_000:
             raise stop("More than 20000 random draws in one release")
+        if time.monotonic() > self.deadline:
+            self.cut = True
+            raise PathCut
         drawn = Draw(self, len(self.draws), source, call)
         self.draws.append(drawn)
         self.regions[drawn.index] = FULL
@@ -228,14 +230,14 @@ class Trace:
         for option in options:
             for constraint in option:
                 self.check(*(self.draws[index] for index, _ in constraint.terms))
-        known = set(self.constraints)
         for number, option in enumerate(options):
-            if all(constraint in known for constraint in option):
+            if all(constraint in self.known for constraint in option):
                 return number
         chosen = self._choose(
             ("constraint", tuple(tuple(option) for option in options)), [self.log_bound] * len(options)
         )
-        self.constraints.extend(constraint for constraint in options[chosen] if constraint not in known)
+        self.constraints.extend(constraint for constraint in options[chosen] if constraint not in self.known)
+        self.known.update(options[chosen])
         return chosen
 
     def _choose(self, signature: Any, log_bounds: Sequence[float]) -> int:

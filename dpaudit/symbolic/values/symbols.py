@@ -34,7 +34,7 @@ GRID_TOLERANCE = Fraction(1, 10**9)
 
 
 class Symbol:
-    """Base of all symbolic numbers: the operators, which :mod:`dpaudit.symbolic.values.arithmetic` defines."""
+    """Base of all symbolic numbers: the operators, which :mod:`dpaudit.symbolic.values.operators` gives them."""
 
     __slots__ = ()
     integer = False
@@ -57,7 +57,7 @@ class Symbol:
         return np.int64 if self.integer else np.float64
 
     def __bool__(self) -> bool:
-        from dpaudit.symbolic.values.arithmetic import truth
+        from dpaudit.symbolic.values.comparing import truth
 
         return truth(self)
 

@@ -41,6 +41,12 @@ def test_a_timeline_is_in_the_order_of_the_calls() -> None:
     assert timeline.side_of().tolist()[10:] == [0, 0, 1, 1, 0, 1]
     timeline.add([2], 2, (encode(np.arange(1.0)), encode(np.arange(1.0))))  # one of two was kept: not in the sequence
     assert timeline.size == 8
+    order = timeline.side_of().tolist()
+    sides = timeline.sides()
+    assert [side.values[:, 0].tolist() for side in sides] == [[0.0, 1.0, 2.0, 3.0, 4.0, 0.0, 1.0, 2.0]] * 2
+    assert timeline.side_of().tolist() == order
+    # Releases may be large: they are held once.
+    assert all(again.numbers is side.numbers for again, side in zip(timeline.sides(), sides, strict=True))
 
 
 def test_independent_releases_are_suspected_as_rarely_as_stated() -> None:

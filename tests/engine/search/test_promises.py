@@ -104,11 +104,23 @@ def test_rare_words_beside_frequent_ones_cost_nothing() -> None:
     assert 0.98 < cost.covered < 1.0
 
 
-def test_the_verdict_asks_for_power_on_the_pair_sampled_most() -> None:
-    """Little is promised about one of 40 pairs with so few outputs, but the pair sampled most was looked at."""
+@pytest.mark.parametrize(
+    ("samples", "verdict", "reason"),
+    [
+        (20_000, Verdict.INCONCLUSIVE, "Too few samples for 40 pairs"),  # nothing would be caught on one of them
+        (60_000, Verdict.NO_VIOLATION_FOUND, "on one of the 40 pairs"),
+    ],
+)
+def test_the_verdict_asks_for_power_on_the_pair_sampled_most_and_for_some_on_any(
+    samples: int, verdict: Verdict, reason: str
+) -> None:
     pairs = [((number, 0), (number, 1)) for number in range(40)]
     mechanism = dpaudit.batched(lambda data, size, rng: rng.integers(0, 10, size))
-    result = dpaudit.audit(mechanism, PureDP(1.0), pairs, pairs=40, samples=20_000, seed=0)
-    assert result.verdict is Verdict.NO_VIOLATION_FOUND
+    result = dpaudit.audit(mechanism, PureDP(1.0), pairs, pairs=40, samples=samples, seed=0)
+    assert result.verdict is verdict
     assert result.detectable_epsilon > 2.0
-    assert "on one of the 40 pairs" in " ".join(str(result).split())
+    assert math.isfinite(result.detectable_epsilon) is (verdict is Verdict.NO_VIOLATION_FOUND)
+    assert reason in " ".join(str(result).split())
+    if verdict is Verdict.INCONCLUSIVE:
+        assert result.samples_needed is not None
+        assert samples < result.samples_needed < 60_000
