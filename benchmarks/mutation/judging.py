@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,8 +35,8 @@ class Judgement:
 
     ``epsilon`` is the largest over the pool (for claims with a delta: the epsilon kept at that delta), ``event`` the one
     that needs the fewest samples against the claim, over all events and pairs of the pool, and ``pair`` where. ``worst`` is
-    the pair of ``epsilon``. ``from_code`` is True if that epsilon was extracted from the mutant's code, and
-    ``contradicted`` the declared law's epsilon if the code has another one.
+    the pair of ``epsilon``. ``from_code`` is True if that epsilon was extracted from the mutant's code
+    (:func:`with_code`), and ``contradicted`` the declared law's epsilon if the code has another one.
     """
 
     epsilon: float
@@ -93,13 +93,23 @@ def judge(mutant: Mutant, claim: Claim, subject: Subject, pool: tuple[Pair, ...]
             break
     pair = min(seen, key=lambda one: one[:2])[2]
     worst = min(seen, key=lambda one: one[1])[2]
-    declared = epsilon_at(*laws_on(worst), delta)
+    epsilon = epsilon_at(*laws_on(worst), delta)
     event = best_event(*laws_on(pair), level, delta)
-    found = epsilon_from_code(mutant.mechanism, worst, delta)
-    epsilon = declared if found is None else found
-    contradicted = declared if disagreement(declared, found) else None
-    harmful = epsilon > level * (1.0 + HARMLESS)
-    return Judgement(epsilon, harmful, event, pair, worst, found is not None, contradicted)
+    return Judgement(epsilon, epsilon > level * (1.0 + HARMLESS), event, pair, worst)
+
+
+def with_code(truth: Judgement, mutant: Mutant, claim: Claim) -> Judgement:
+    """Take the epsilon from the mutant's code in place of its declared law, where the code can be followed."""
+    found = epsilon_from_code(mutant.mechanism, truth.worst, float(getattr(claim, "delta_claimed", 0.0)))
+    if found is None:
+        return truth
+    return replace(
+        truth,
+        epsilon=found,
+        harmful=found > float(claim.parameter) * (1.0 + HARMLESS),
+        from_code=True,
+        contradicted=truth.epsilon if disagreement(truth.epsilon, found) else None,
+    )
 
 
 def _rough(masses: tuple[Array, Array], level: float, delta: float) -> float:

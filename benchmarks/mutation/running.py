@@ -13,7 +13,7 @@ from typing import Any
 
 import dpaudit
 from benchmarks.mutation.derived import LEFT_OUT, LIMITS
-from benchmarks.mutation.judging import judge
+from benchmarks.mutation.judging import judge, with_code
 from benchmarks.mutation.mutants import Litter, litter, pool_of
 from benchmarks.mutation.subjects import subjects
 from benchmarks.tables import WORKERS, Column, Row, Table, mapper
@@ -48,7 +48,7 @@ def _litter(number: int) -> Litter:
 def row_of(made: Litter, place: int, samples: int, seed: int) -> Row:
     """The truth about one mutant, and the verdict of one audit."""
     mutant, subject = made.mutants[place], made.subject
-    truth = judge(mutant, made.claim, subject, pool_of(subject))
+    truth = with_code(judge(mutant, made.claim, subject, pool_of(subject)), mutant, made.claim)
     begin = time.process_time()
     row: Row = {
         "mechanism": subject.name,
@@ -105,7 +105,7 @@ def score(rows: list[Row]) -> Row:
     caught = sum(row["outcome"] == "caught" for row in exposable)
     total: Row = {
         "mutants": len(rows),
-        "from code": sum(row["epsilon from"] == "code" for row in rows),
+        "from code": sum(row.get("epsilon from") == "code" for row in rows),
         "harmful": sum(row["harmful"] for row in rows),
         "exposable": len(exposable),
         "caught": caught,

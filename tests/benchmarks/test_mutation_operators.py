@@ -13,7 +13,8 @@ from scipy import stats
 
 from benchmarks.mutation import behaviours, judging, running
 from benchmarks.mutation.best_event import samples_needed
-from benchmarks.mutation.judging import epsilon_at, judge
+from benchmarks.mutation.extracted import disagreement, epsilon_from_code
+from benchmarks.mutation.judging import epsilon_at, judge, with_code
 from benchmarks.mutation.mutants import Litter, Mutant, litter, pool_of
 from benchmarks.mutation.rewriting import Target, rewritten, truncated
 from benchmarks.mutation.running import judged, row_of, score
@@ -289,3 +290,20 @@ def test_bare_on_one_branch() -> None:
     one = behaviours.changed(LaplaceMechanism(1.0), float, change)
     assert (one.law(2.0), one.law(1.0)) == (exact.Discrete({2.0: 1.0}), exact.Laplace(1.0, 1.0))
     assert (one.sample(2.0, 5, np.random.default_rng(0)) == 2.0).all()
+
+
+def test_the_epsilon_of_a_mutant_comes_from_its_code() -> None:
+    known = made("laplace")
+    one = mutant("laplace", "noise x 0.5")
+    truth = with_code(judge(one, known.claim, known.subject, pool_of(known.subject)), one, known.claim)
+    assert truth.from_code
+    assert truth.contradicted is None
+    assert truth.epsilon == pytest.approx(2.0, rel=1e-9)
+
+
+def test_a_law_that_the_code_does_not_have_is_seen() -> None:
+    pair = pool_of(made("laplace").subject)[0]
+    wrong = LaplaceMechanism(1.0)
+    assert disagreement(0.5, epsilon_from_code(wrong, pair, 0.0))
+    assert not disagreement(1.0, epsilon_from_code(wrong, pair, 0.0))
+    assert not disagreement(0.5, None)

@@ -302,7 +302,24 @@ def with_helpers(data: list[int], rng: np.random.Generator) -> int:
     return min(round(number), 2)
 
 
-@pytest.mark.parametrize(("function", "first"), [(until_valid, -0.5), (of_a_class, 0.0), (with_helpers, 0.0)])
+@dataclasses.dataclass
+class Range:
+    low: float = 0.0
+    scale: float = 1.0
+
+
+RANGE = Range()
+
+
+def with_a_configuration(data: list[int], rng: np.random.Generator) -> int:
+    while not RANGE.low <= (number := sum(data) + rng.laplace(scale=RANGE.scale)) < np.inf:
+        pass
+    return min(round(number), 2)
+
+
+@pytest.mark.parametrize(
+    ("function", "first"), [(until_valid, -0.5), (of_a_class, 0.0), (with_helpers, 0.0), (with_a_configuration, 0.0)]
+)
 def test_loops_that_try_again_have_an_exact_law(function: Any, first: float) -> None:
     law = law_of(function, [1])
     below = [0.5 * np.exp(-abs(x - 1.0)) if x < 1.0 else 1.0 - 0.5 * np.exp(1.0 - x) for x in (first, 0.5, 1.5)]

@@ -236,3 +236,14 @@ def test_ties_between_whole_random_numbers_stop_the_extraction():
 def test_grids_that_are_transformed_lie_where_floats_have_them(function, cut):
     found = law_of(lambda data, rng: bool(function(rng.laplace())), None).outcomes()
     assert found[True] == pytest.approx(stats.laplace.sf(cut), rel=1e-12)
+
+
+def test_the_difference_of_two_exponential_draws_is_a_laplace_draw():
+    law = law_of(lambda data, rng: data + 3.0 * (rng.exponential() - rng.exponential()), 1.0)
+    x = np.array([-4.0, 1.0, 7.5])
+    assert law.log_prob(x) == pytest.approx(stats.laplace.logpdf(x, 1.0, 3.0), abs=1e-12)
+
+
+def test_a_uniform_number_lies_on_a_grid_of_two_to_the_minus_53():
+    assert law_of(lambda _, rng: bool(rng.random() > 1.0 - 2.0**-53), None).outcomes() == {False: 1.0}
+    assert sources.uniform().mass(Region.above(1.0 - 2.0**-52)) == pytest.approx(2.0**-52)

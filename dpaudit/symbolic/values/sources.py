@@ -18,7 +18,7 @@ from scipy.special import betainc, gammainc, gammaincc, gammaln, log_ndtr, ndtri
 
 from dpaudit import exact
 from dpaudit.exact.form import Array, Continuous, Form, Integers, Lattice, Tail, form_of, log_difference, log_sum
-from dpaudit.symbolic.values.regions import Region
+from dpaudit.symbolic.values.regions import End, Region
 
 Points = dict[Any, float]
 
@@ -72,6 +72,8 @@ class Source:
             terms = [self.form.lattice.log_range(first, last) for first, last in region.whole_numbers()]
         else:
             assert self.form.continuous is not None
+            if self.name == "uniform" and not any(map(_hits_grid, region.meet(_UNIT).parts)):
+                return -math.inf
             terms = [
                 float(self.form.continuous.log_mass(np.array(low), np.array(high))) for low, high in region.intervals()
             ]
@@ -121,6 +123,17 @@ class Source:
 def _log_mass(source: Source, region: Region) -> float:
     """Paths ask for the same regions of the same laws again and again."""
     return source._computed(region)
+
+
+_UNIT = Region((((0.0, 0), (1.0, 0)),))
+
+
+def _hits_grid(part: tuple[End, End]) -> bool:
+    """Return True if an interval contains a multiple of 2^-53, which is what libraries return for uniform numbers."""
+    first, last = (Fraction(value) * 2**53 for value, _ in part)
+    low = math.floor(first) + 1 if part[0][1] else math.ceil(first)  # open at its left end, or closed
+    high = math.floor(last) if part[1][1] else math.ceil(last) - 1
+    return low <= high
 
 
 def laplace() -> Source:

@@ -44,7 +44,8 @@ def image_of(value: Any) -> Image:
 def merge(value: Linear) -> Linear | None:
     """Replace a sum of draws by one draw with its law, if that law is known and nothing else was asked of the draws.
 
-    Independent normal draws add to a normal draw; two equal geometric draws subtract to a two-sided geometric one. The
+    Independent normal draws add to a normal draw; two equal geometric draws subtract to a two-sided geometric one, and two
+    equal exponential draws to a Laplace one. The
     draws themselves may not be used from here on, because the new one depends on them.
     """
     trace = active()
@@ -61,6 +62,9 @@ def merge(value: Linear) -> Linear | None:
     if names == {"normal"}:
         size = Fraction(math.sqrt(sum(factor * factor for _, factor in value.terms)))
         source = sources.gaussian()
+    elif len(value.terms) == 2 and value.terms[0][1] == -value.terms[1][1] and names == {"exponential"}:
+        size = abs(value.terms[0][1])
+        source = sources.laplace()
     elif len(value.terms) == 2 and len(names) == 1 and next(iter(names)).startswith("geometric("):
         (first, one), (_, other) = value.terms
         if one != -other:

@@ -32,7 +32,7 @@ from dpaudit.symbolic.values.symbols import Image, Linear, PendingComparison, St
 
 _MOST_ITEMS = 1000
 _MOST_OBJECTS = 20_000
-IMMUTABLE = (bool, int, str, bytes, type(None), type(...), range, Fraction, Decimal)
+IMMUTABLE = (bool, int, str, bytes, type(None), type(...), type(NotImplemented), range, Fraction, Decimal)
 _SAME = (
     np.ufunc,
     np.dtype,
@@ -210,8 +210,8 @@ class Contents:
         cells = [cell.cell_contents for cell in function.__closure__ or () if _filled(cell)]
         if (function.__module__ or "").startswith("dpaudit.symbolic."):  # a draw, or what stands in for a function
             return code, tuple(cell for cell in cells if isinstance(cell, str))
-        if not is_user_code(code.co_filename):
-            return self._pure(function.__module__)
+        if not is_user_code(code.co_filename):  # a decorator of a library may hold a function of the user's
+            return self._pure(function.__globals__.get("__name__")), tuple(map(self.of, cells))
         return (
             code,
             tuple(map(self.of, cells)),

@@ -1,4 +1,4 @@
-"""Where a frame stands at a call: what waits on its stack of values, what it calls, and which variables it may still read.
+"""The state of a frame at a call: what waits on its stack of values, what it calls, and which variables it may still read.
 
 Read from the bytecode of Python 3.11, 3.12 and 3.13. Only instructions that are listed are understood: after any other one,
 all that waits on the stack counts as hidden, and a frame with something hidden is not described. So does code that is reached
@@ -196,18 +196,16 @@ def _attribute(owner: Any, name: str) -> Any:
     if is_library_of_ours(getattr(sys.modules.get(type(owner).__module__), "__file__", None) or "<"):
         return getattr(owner, name)
     kind = owner if isinstance(owner, type) else type(owner)
-    own = vars(owner).get(name) if hasattr(owner, "__dict__") and owner is not kind else None
-    found = _in_classes(kind, name)
-    if _in_classes(kind, "__getattribute__") is not object.__getattribute__ and owner is not kind:
+    if owner is not kind and _in_classes(kind, "__getattribute__") is not object.__getattribute__:
         raise LookupError
-    if own is None or found is None or type(found) is types.FunctionType:
-        value = found if own is None else own
-        if isinstance(value, staticmethod | classmethod):
-            value = value.__func__
-        if value is None or (own is None and type(value) not in _FUNCTIONS and hasattr(type(value), "__get__")):
-            raise LookupError
-        return value
-    raise LookupError
+    found = _in_classes(kind, name)
+    if owner is not kind and name in getattr(owner, "__dict__", {}) and not hasattr(type(found), "__set__"):
+        return vars(owner)[name]
+    if isinstance(found, staticmethod | classmethod):
+        found = found.__func__
+    if found is None or (type(found) not in _FUNCTIONS and hasattr(type(found), "__get__")):
+        raise LookupError
+    return found
 
 
 def _in_classes(kind: type, name: str) -> Any:
