@@ -20,6 +20,12 @@ from dpaudit.symbolic.first_look import LOOK, look
 ONE_MORE = [([], [1])]
 
 
+@pytest.fixture(autouse=True)
+def _without_hurry(monkeypatch):
+    """Give every look half a minute, so that a busy machine finds what a quiet one does."""
+    monkeypatch.setattr(first_look, "LOOK", replace(LOOK, seconds=30.0))
+
+
 def half_scale(data, rng):
     return len(data) + rng.laplace(scale=0.5)
 
