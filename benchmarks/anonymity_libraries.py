@@ -101,7 +101,7 @@ def ours_on(call: Callable[[anonymity.Table], Any], frame: pd.DataFrame) -> Any:
 
 
 def timed(call: Callable[..., Any], *arguments: Any, before: float = 0.0) -> tuple[Any, float]:
-    """What a call returns, and its processor time added to the time before."""
+    """Return the result of a call, and the time before plus its processor time."""
     start = time.process_time()
     value = call(*arguments)
     return value, before + time.process_time() - start

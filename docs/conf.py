@@ -57,6 +57,7 @@ def setup(app: Any) -> None:
     """Register how docstrings become reStructuredText."""
     app.connect("autodoc-process-docstring", _as_restructured_text)
     app.connect("source-read", _links_inside)
+    app.connect("include-read", _paths_of_witnesses)
 
 
 def _links_inside(app: Any, page: str, source: list[str]) -> None:
@@ -64,6 +65,12 @@ def _links_inside(app: Any, page: str, source: list[str]) -> None:
     del app, page
     for path, inside in OUTSIDE.items():
         source[0] = source[0].replace(f"]({path})", f"]({inside})")
+
+
+def _paths_of_witnesses(app: Any, file: Any, page: str, source: list[str]) -> None:
+    """Name the files of the scoreboard's witnesses, which are in the repository and not on the site."""
+    del app, file, page
+    source[0] = re.sub(r"\[witness\]\(witnesses/([\w.-]+)\)", r"witness: `audits/libraries/witnesses/\1`", source[0])
 
 
 def _as_restructured_text(app: Any, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:

@@ -26,9 +26,9 @@ from dpaudit.claims import (
 )
 from dpaudit.engine.encoding.batch import code, encode, number, numbers, record, structure
 from dpaudit.engine.encoding.features import feature
+from dpaudit.engine.encoding.float_grid import lowest_bits
 from dpaudit.engine.sampling.blocks import Sampler
 from dpaudit.engine.timing.clock import microseconds
-from dpaudit.engine.views.float_grid import lowest_bits
 from dpaudit.engine.views.late.derived import Decimals, VectorSummary
 from dpaudit.mechanism import Outputs, after, as_mechanism, batched, fresh, per_release
 from dpaudit.mechanism.conversations import interactive

@@ -187,7 +187,8 @@ def _row(library: Library, version: str, call: Call, plain: dict[str, Any], page
         finite = math.isfinite(result.detectable_epsilon)
         caught = f"{result.detectable_epsilon:.3g}" if finite else "nothing"
     if result.verdict is Verdict.INCONCLUSIVE:
-        more = _first_sentence(result.messages[0] if result.messages else "")
+        reasons = [message for message in result.messages if message.startswith("Too few")] or [*result.messages, ""]
+        more = _first_sentence(reasons[0])
     return [
         *begin, result.verdict.value, f"{result.epsilon_lower:.3g}", f"{result.samples:,}", f"{result.seconds:.1f}", caught, more,
     ]  # fmt: skip

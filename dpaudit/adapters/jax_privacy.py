@@ -101,7 +101,7 @@ def claim(plan: Any, delta: float | None = None, *, relation: Relation = Relatio
     return accounting.claim(event, relation, delta=delta)
 
 
-def accountant(kind: str = "pld") -> Callable[[Any, float], float]:
+def accountant(kind: str = "pld") -> Callable[[float, float, int, float], float]:
     """Return the library's accountant of DP-SGD (``"pld"`` or ``"rdp"``) for :func:`dpaudit.check_accountant`.
 
     Its relation is add-remove, its noise Gaussian and its batches Poisson samples; compositions have one part.

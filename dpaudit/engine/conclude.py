@@ -60,8 +60,8 @@ NOTHING_SETTLED = (
     "Samples or time ran out before a round was settled, so there is nothing to judge. Give more samples, or more time."
 )
 TOO_MANY_PAIRS = (
-    "Too few samples for {pairs} pairs: if one of them leaks and the others do not, an event of probability {mass} would not be "
-    "detected at any epsilon. Give more samples, or fewer pairs."
+    "Too few samples for the {pairs} given pairs: if one of them leaks and the others do not, an event of probability {mass} "
+    "would not be detected at any epsilon. Give more samples, or fewer pairs."
 )
 NARROW = (
     "The event is an error that reads like a limit on the data ({event}). If such rows cannot occur, narrow the rows of the "
@@ -194,7 +194,9 @@ class Conclusion:
         on_leader = self._detectable(on_leader=True, factor=factor)[HEADLINE]
         if (lacking := self.request.lacking_power(on_leader)) is not None:
             return lacking
-        if math.isfinite(self._detectable(on_leader=False, factor=factor)[HEADLINE]):
+        # Pairs that are given are all asked about; those that a search proposes are there to find a leader.
+        given = self.request.neighbours.named
+        if not given or math.isfinite(self._detectable(on_leader=False, factor=factor)[HEADLINE]):
             return None
         pairs = sum(candidate.rounds > 0 for candidate in self.phase.campaign.candidates)
         return TOO_MANY_PAIRS.format(pairs=pairs, mass=HEADLINE)

@@ -79,7 +79,7 @@ from dpaudit.engine.search.attempt import Attempt
 from dpaudit.engine.search.campaign import GROWTH, Campaign, Candidate
 from dpaudit.engine.search.detectable import HEADLINE, detectable_epsilon
 from dpaudit.engine.search.rounds import Budget, settle_rounds
-from dpaudit.engine.views.learner import build_views
+from dpaudit.engine.views.building import build_views
 from dpaudit.engine.views.view import Block
 from dpaudit.errors import InvalidArgument
 from dpaudit.neighbours import Pair, fixed

@@ -24,8 +24,9 @@ from dpaudit.baseline import Baseline, Leading, Stored, measure, regressions, tr
 from dpaudit.claims import ApproxDP, Claim, GaussianDP, PureDP, Relation, Verdict
 from dpaudit.engine.encoding.batch import encode, structure
 from dpaudit.engine.evidence.e_process import Points
+from dpaudit.engine.views.building import build_views
 from dpaudit.engine.views.float_bits import build_bit_views
-from dpaudit.engine.views.learner import Learner, Settled, build_views
+from dpaudit.engine.views.learner import Learner, Settled
 from dpaudit.engine.views.plain_events import log_ratio_interval, read_event
 from dpaudit.engine.witness.event import simplest
 from dpaudit.errors import InvalidArgument

@@ -18,7 +18,7 @@ ONE_SIDED, SYMMETRIC = (
         mechanism_is_factory=True,
         claim=PureDP(1.0, Relation.SUBSTITUTE),
         neighbours=neighbours.substitute(st.tuples(st.floats(0.25, 1.0), st.floats(0.0, 1.0)), max_size=3),
-        options={"samples": 60_000, "shrink": False},
+        options={"samples": 30_000, "shrink": False},
         expect=expect,
     )
     for name, expect in (("one_sided", "VIOLATION"), ("symmetric", "NO_VIOLATION_FOUND"))

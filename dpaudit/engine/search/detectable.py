@@ -71,7 +71,7 @@ class PairCost:
     """Outputs of each pair before any pair leads."""
     errors: float = 2.0
     """Standard errors by which the advantage of the pair must stand out before it leads."""
-    per_output: float = 8.0
+    per_output: float = 10.0
     """Outputs drawn on all pairs, for each output of each pair: another pair leads, in rounds that double."""
 
     def left(self, per_side: int, pairs: int, found_after: Floats, explored: float | None) -> Floats:

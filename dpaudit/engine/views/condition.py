@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.encoding.batch import Encoded, record_keys
-from dpaudit.engine.views.float_grid import DECIMAL, NEGATIVE_ZERO, NO_BIT, lowest_bits
+from dpaudit.engine.encoding.float_grid import DECIMAL, NEGATIVE_ZERO, NO_BIT, lowest_bits
 
 Floats: TypeAlias = NDArray[np.float64]
 Mask: TypeAlias = NDArray[np.bool_]

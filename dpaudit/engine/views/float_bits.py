@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.encoding.batch import Encoded
+from dpaudit.engine.encoding.float_grid import lowest_bits
 from dpaudit.engine.encoding.sorted_counts import SortedSample
 from dpaudit.engine.encoding.structure import placeholder
 from dpaudit.engine.views.condition import AnyOf, Bits, Condition, Interval, Names, Number
-from dpaudit.engine.views.float_grid import lowest_bits
 from dpaudit.engine.views.partition import KeyTable
 from dpaudit.engine.views.scores import Coordinate
 from dpaudit.engine.views.view import BaseView, Block, Groups, Mask, RecordView

@@ -35,6 +35,7 @@ import numpy as np
 
 from dpaudit._util.intervals import clopper_pearson
 from dpaudit._util.validation import shorten
+from dpaudit.engine.encoding.float_grid import is_grid
 from dpaudit.engine.views.condition import (
     AllOf,
     AnyOf,
@@ -49,7 +50,6 @@ from dpaudit.engine.views.condition import (
     Values,
 )
 from dpaudit.engine.views.feature import Feature
-from dpaudit.engine.views.float_grid import is_grid
 from dpaudit.engine.views.late.derived import Remainder
 from dpaudit.engine.views.scores import Coordinate, LinearScore
 from dpaudit.errors import InvalidArgument

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from dpaudit.engine.encoding.batch import Encoded
 from dpaudit.engine.encoding.structure import explained
 from dpaudit.engine.evidence.e_process import Points, choose_events, natural_order, sorted_order
+from dpaudit.engine.views.building import Sides
 from dpaudit.engine.views.condition import AnyOf
 from dpaudit.engine.views.late.grid_view import GridView
-from dpaudit.engine.views.learner import Sides
 from dpaudit.engine.views.partition import readable_line
 from dpaudit.engine.views.scores import Coordinate
 from dpaudit.engine.views.view import Block, ScoreView, View

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpaudit.engine.encoding.batch import Encoded
-from dpaudit.engine.views.learner import Sides
+from dpaudit.engine.views.building import Sides
 from dpaudit.engine.views.partition import quantiles
 from dpaudit.engine.views.view import Block, View
 from dpaudit.engine.witness.event import Event

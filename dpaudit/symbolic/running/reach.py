@@ -1,4 +1,4 @@
-"""What a function can reach: the namespaces of the user's modules and objects, closures, functions, classes and generators."""
+"""The objects that a function can reach: namespaces of the user's modules and objects, closures, functions, classes."""
 
 from __future__ import annotations
 

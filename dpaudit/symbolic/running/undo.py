@@ -6,7 +6,7 @@ from typing import Any
 
 
 class Undo:
-    """What was replaced, with what it was before."""
+    """Replaced values, with those that were there before."""
 
     def __init__(self) -> None:
         self._attributes: list[tuple[Any, str, Any]] = []

@@ -34,7 +34,7 @@ from dpaudit.engine.encoding.remainders import numeric
 from dpaudit.engine.encoding.single_output import read
 from dpaudit.engine.encoding.structure import explained, fill, opaque_types, plain
 from dpaudit.engine.evidence.e_process import Points
-from dpaudit.engine.views.learner import build_views
+from dpaudit.engine.views.building import build_views
 from dpaudit.engine.views.scores import NaiveBayes
 from dpaudit.engine.views.view import ScoreView
 from dpaudit.engine.witness.event import Event, simplest

@@ -29,7 +29,7 @@ from dpaudit.engine.evidence.e_process import (
 )
 from dpaudit.engine.evidence.wealth import RESERVE, Wealth
 from dpaudit.engine.search.campaign import Campaign
-from dpaudit.engine.views.learner import build_views
+from dpaudit.engine.views.building import build_views
 from dpaudit.errors import DPAuditError
 from dpaudit.neighbours import Pair
 

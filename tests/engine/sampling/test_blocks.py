@@ -32,7 +32,8 @@ from dpaudit.engine.sampling.blocks import (
 from dpaudit.engine.sampling.executor import TaskRunner
 from dpaudit.engine.sampling.rounds import run_round
 from dpaudit.engine.sampling.seeds import BlockSeeds, seed_child
-from dpaudit.engine.views.learner import Learner, Settled, build_views
+from dpaudit.engine.views.building import build_views
+from dpaudit.engine.views.learner import Learner, Settled
 from dpaudit.mechanism import Raised, as_mechanism
 
 ENTROPY = 17

@@ -32,7 +32,8 @@ from dpaudit.engine.sampling import rounds
 from dpaudit.engine.sampling.blocks import Sampler, Task, block_sizes, merge
 from dpaudit.engine.sampling.executor import TaskRunner
 from dpaudit.engine.sampling.processes import Workers
-from dpaudit.engine.views.learner import Learner, Settled, build_views
+from dpaudit.engine.views.building import build_views
+from dpaudit.engine.views.learner import Learner, Settled
 from dpaudit.result.model import StoppedBy
 
 CLAIM = PureDP(1.0)

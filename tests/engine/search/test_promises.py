@@ -107,7 +107,11 @@ def test_rare_words_beside_frequent_ones_cost_nothing() -> None:
 @pytest.mark.parametrize(
     ("samples", "verdict", "reason"),
     [
-        (20_000, Verdict.INCONCLUSIVE, "Too few samples for 40 pairs"),  # nothing would be caught on one of them
+        (
+            20_000,
+            Verdict.INCONCLUSIVE,
+            "Too few samples for the 40 given pairs",
+        ),  # nothing would be caught on one of them
         (60_000, Verdict.NO_VIOLATION_FOUND, "on one of the 40 pairs"),
     ],
 )

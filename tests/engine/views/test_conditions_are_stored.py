@@ -9,6 +9,7 @@ import pytest
 from dpaudit.engine import views
 from dpaudit.engine.encoding.batch import encode, record_keys
 from dpaudit.engine.encoding.feature_table import table_of_blocks
+from dpaudit.engine.encoding.float_grid import NO_BIT
 from dpaudit.engine.views.condition import (
     AllOf,
     AnyOf,
@@ -21,7 +22,6 @@ from dpaudit.engine.views.condition import (
     Values,
 )
 from dpaudit.engine.views.feature import Feature
-from dpaudit.engine.views.float_grid import NO_BIT
 from dpaudit.engine.views.late.derived import Remainder
 from dpaudit.engine.views.plain_events import read_event
 from dpaudit.engine.views.scores import Coordinate, LinearScore

@@ -14,9 +14,10 @@ import dpaudit
 from dpaudit.engine.encoding.batch import encode
 from dpaudit.engine.encoding.feature_table import table_of_blocks
 from dpaudit.engine.encoding.features import feature
+from dpaudit.engine.views.building import build_views
 from dpaudit.engine.views.condition import AnyOf, Interval, Number
 from dpaudit.engine.views.feature import Feature, fit_feature_scores
-from dpaudit.engine.views.learner import Learner, Settled, build_views
+from dpaudit.engine.views.learner import Learner, Settled
 from dpaudit.engine.views.plain_events import read_event
 from dpaudit.engine.views.view import ScoreView
 from dpaudit.engine.witness.python_code import OutputNames, event_code

@@ -16,7 +16,8 @@ from scipy.optimize import minimize
 import dpaudit
 from dpaudit.engine.encoding.batch import encode
 from dpaudit.engine.encoding.sorted_counts import SortedSample
-from dpaudit.engine.views.learner import Learner, Settled, build_views
+from dpaudit.engine.views.building import build_views
+from dpaudit.engine.views.learner import Learner, Settled
 from dpaudit.engine.views.partition import RASTER, KeyTable, Line, Raster, line_from
 from dpaudit.engine.views.scores import BINS as HEIGHTS
 from dpaudit.engine.views.scores import (

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dpaudit.engine.encoding.batch import encode, record_keys
-from dpaudit.engine.views.learner import build_views
+from dpaudit.engine.views.building import build_views
 from dpaudit.engine.views.small_integers import distinct, groups
 from dpaudit.engine.views.view import Block, RecordView, ScoreView
 

@@ -17,12 +17,7 @@ from hypothesis import strategies as st
 import dpaudit
 from dpaudit import replay
 from dpaudit.engine.encoding.batch import FEWEST_COUNTED, encode
-from dpaudit.engine.encoding.sorted_counts import SortedSample
-from dpaudit.engine.evidence.e_process import Points
-from dpaudit.engine.views import scores
-from dpaudit.engine.views.condition import LOWEST, Number
-from dpaudit.engine.views.float_bits import MOST_COLUMNS, BitsView, build_bit_views
-from dpaudit.engine.views.float_grid import (
+from dpaudit.engine.encoding.float_grid import (
     COARSE,
     DECIMAL,
     MOST_DECIMALS,
@@ -32,7 +27,13 @@ from dpaudit.engine.views.float_grid import (
     is_grid,
     lowest_bits,
 )
-from dpaudit.engine.views.learner import Learner, Settled, build_views
+from dpaudit.engine.encoding.sorted_counts import SortedSample
+from dpaudit.engine.evidence.e_process import Points
+from dpaudit.engine.views import scores
+from dpaudit.engine.views.building import build_views
+from dpaudit.engine.views.condition import LOWEST, Number
+from dpaudit.engine.views.float_bits import MOST_COLUMNS, BitsView, build_bit_views
+from dpaudit.engine.views.learner import Learner, Settled
 from dpaudit.engine.views.partition import KeyTable, Line, line_from
 from dpaudit.engine.views.scores import Coordinate
 from dpaudit.engine.views.view import Block

@@ -10,8 +10,8 @@ import pytest
 from dpaudit import replay
 from dpaudit.engine.encoding.batch import encode
 from dpaudit.engine.evidence.e_process import Points
+from dpaudit.engine.views.building import build_views
 from dpaudit.engine.views.float_bits import build_bit_views
-from dpaudit.engine.views.learner import build_views
 from dpaudit.engine.witness.event import Event, simplest
 from dpaudit.engine.witness.picture import picture
 from dpaudit.result.plots import Summary

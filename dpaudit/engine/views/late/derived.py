@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpaudit.engine.encoding.batch import Encoded
+from dpaudit.engine.encoding.float_grid import DECIMAL, lowest_bits
 from dpaudit.engine.views.condition import Floats, Names, Plain
-from dpaudit.engine.views.float_grid import DECIMAL, lowest_bits
 from dpaudit.engine.views.scores import Coordinate
 
 MOST_SUMMARISED = 64  # coordinates of a vector that a summary reads

@@ -1,4 +1,4 @@
-"""Where a frame stands at a call: what waits on its stack of values, what it calls, and which variables it may still read.
+"""The state of a frame at a call: what waits on its stack of values, what it calls, and which variables it may still read.
 
 Read from the bytecode of Python 3.11, 3.12 and 3.13. Only instructions that are listed are understood: after any other one,
 all that waits on the stack counts as hidden, and a frame with something hidden is not described. So does code that is reached
