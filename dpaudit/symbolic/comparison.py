@@ -293,11 +293,16 @@ def _certified(terms: list[Term], others: list[Term]) -> bool:
 
 def _law_epsilon(first: OutputCoordinate, second: OutputCoordinate) -> float:
     if first.value is not None and second.value is not None:
-        return 0.0 if canonical(first.value) == canonical(second.value) else math.inf
+        return 0.0 if _same_value(first.value, second.value) else math.inf
     if first.law == second.law or (first.key is not None and first.key == second.key):
         return 0.0
     _check_atoms(first, second)
     return divergence.epsilon(first.law, second.law, order="forward")
+
+
+def _same_value(first: float, second: float) -> bool:
+    """Return True for one outcome; two NaN are."""
+    return canonical(first) == canonical(second) or (first != first and second != second)
 
 
 def _check_atoms(first: OutputCoordinate, second: OutputCoordinate) -> None:
@@ -433,7 +438,7 @@ def _product_delta(first: Term, second: Term, level: float) -> Interval:
 def _law_delta(first: tuple[OutputCoordinate, ...], second: tuple[OutputCoordinate, ...], level: float) -> float:
     for a, b in zip(first, second, strict=True):
         if a.value is not None and b.value is not None:
-            if canonical(a.value) != canonical(b.value):
+            if not _same_value(a.value, b.value):
                 return 1.0
         else:
             _check_atoms(a, b)

@@ -94,3 +94,12 @@ def test_the_error_of_an_integral_is_within_its_bound(seed: int) -> None:
 
 def test_slopes_that_differ_too_much_are_left_to_adaptive_integration() -> None:
     assert shared_draw.log_integral([(1e6, 0.0, True), (1.0, 0.0, False)]) is None
+
+
+def test_two_outputs_that_are_not_a_number_are_one_outcome() -> None:
+    def function(data: float, rng: np.random.Generator) -> list[float]:
+        return [data + rng.laplace(), float("nan")]
+
+    found = dpaudit.verify(function, dpaudit.ApproxDP(1.0, 1e-6), [(0.0, 1.0)])
+    assert found.verdict is Verdict.NO_VIOLATION_FOUND
+    assert found.epsilon == pytest.approx((1.0, 1.0))
