@@ -59,7 +59,7 @@ _PURE_PACKAGES = {
         "decimal",
         "bisect",
     ),
-    *("heapq", "string", "numbers", "types", "re", "__future__"),
+    *("heapq", "string", "numbers", "types", "re", "reprlib", "__future__"),
 }
 """Packages whose functions keep no state, apart from what they return."""
 _REFUSED_NAMES = {

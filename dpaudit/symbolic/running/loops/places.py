@@ -236,7 +236,7 @@ def _stacks(instructions: list[dis.Instruction]) -> dict[int, tuple[Stack, dis.I
             if known is not None:
                 if len(known[0]) != len(stack):
                     return {}  # not understood
-                stack = tuple(one if one == other else _HIDDEN for one, other in zip(known[0], stack, strict=True))
+                stack = tuple(_joined(one, other) for one, other in zip(known[0], stack, strict=True))
                 if stack == known[0]:
                     break
             found[step.offset] = stack, step
@@ -247,6 +247,13 @@ def _stacks(instructions: list[dis.Instruction]) -> dict[int, tuple[Stack, dis.I
             stack = _after(step, stack, jump=False)
             k += 1
     return found
+
+
+def _joined(one: Entry, other: Entry) -> Entry:
+    """Return what is known of a value where two ways meet."""
+    if one == other or one == _stale(other):
+        return one
+    return other if other == _stale(one) else _HIDDEN
 
 
 def _jumps(step: dis.Instruction) -> bool:
