@@ -28,13 +28,12 @@ from dpaudit.claims import Claim, Relation
 from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism import Batched
 
-EXTRA = "jax"
 EXAMPLES = 2**40  # of an accountant
 LARGEST_SEED = 2**31  # keys are made of 32 bits unless JAX is told to use 64
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class GradientStep:
     """Many independent sums of clipped gradients with noise."""
 
     make: Callable[[Any], Any]
@@ -42,7 +41,7 @@ class Step:
 
     def __call__(self, data: Any, size: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Release the noisy sums, one in a row."""
-        jax = load("jax", extra=EXTRA)
+        jax = load("jax", extra="jax")
         features, targets = split(data, target=None if isinstance(data, tuple) else True)
         if targets is None:
             raise InvalidArgument(
@@ -72,7 +71,7 @@ def step(make: Callable[[Any], Any], *, sampling_rate: float = 1.0) -> Batched:
         raise InvalidArgument(f"make={shorten(make)} must be a function of a key.")
     check_positive(sampling_rate=sampling_rate)
     check_unit(sampling_rate=sampling_rate)
-    return Batched(Step(make, sampling_rate))
+    return Batched(GradientStep(make, sampling_rate))
 
 
 def claim(plan: Any, delta: float | None = None, *, relation: Relation = Relation.ZERO_OUT) -> Claim:
@@ -110,7 +109,7 @@ def accountant(kind: str = "pld") -> Callable[[float, float, int, float], float]
         raise InvalidArgument(f"kind={kind!r} must be 'pld' or 'rdp'.")
 
     def epsilon(noise_multiplier: float, sampling_rate: float, steps: int, delta: float) -> float:
-        library = load("jax_privacy.accounting", extra=EXTRA)
+        library = load("jax_privacy.accounting", extra="jax")
         config = library.PldAccountantConfig() if kind == "pld" else library.RdpAccountantConfig()
         parameters = library.DpParams(
             noise_multipliers=noise_multiplier,
@@ -128,8 +127,8 @@ def accountant(kind: str = "pld") -> Callable[[float, float, int, float], float]
 @functools.lru_cache(maxsize=16)
 def _compiled(make: Callable[[Any], Any]) -> Callable[..., Any]:
     """Return a compiled function of keys, left-out rows, features and targets: one noisy sum for each key."""
-    jax = load("jax", extra=EXTRA)
-    numpy = load("jax.numpy", extra=EXTRA)
+    jax = load("jax", extra="jax")
+    numpy = load("jax.numpy", extra="jax")
 
     def release(key: Any, left_out: Any, features: Any, targets: Any) -> Any:
         made = make(key)

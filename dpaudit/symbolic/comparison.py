@@ -46,6 +46,10 @@ _LEAST_DELTA = 1e-10
 """A delta that is clear of rounding: what shows an epsilon for densities whose ratios are not searched."""
 
 
+_LARGEST_EXPONENT = 700.0
+"""Beyond it exp overflows; times a mass it exceeds every probability, but for masses below 1e-304."""
+
+
 _FEW_BLOCKS = 8
 """Number of structures of an output up to which the lower end is searched in each with densities that may vanish."""
 
@@ -140,7 +144,7 @@ def _delta(P: Extraction, Q: Extraction, level: float, blocks: list[Block] | Non
         inner_low = _block_delta(terms, others, level + error)[0]
         inner_high = _block_delta(terms, others, level - error)[1]
         low, high = low + inner_low, high + inner_high
-    low = low * math.exp(-P.error) * (1.0 - DIVERGENCE_ERROR) - math.exp(level) * Q.rest
+    low = low * math.exp(-P.error) * (1.0 - DIVERGENCE_ERROR) - _raised(Q.rest, level)
     return max(0.0, low), min(1.0, high * math.exp(P.error) * (1.0 + DIVERGENCE_ERROR) + P.rest)
 
 
@@ -396,10 +400,17 @@ def _matched_epsilon(terms: list[Term], others: list[Term]) -> float:
     return worst
 
 
+def _raised(mass: float, level: float) -> float:
+    """Return a mass times exp(level), infinite where that is too large for a number."""
+    if mass == 0.0:
+        return 0.0
+    return mass * math.exp(level) if level < _LARGEST_EXPONENT else math.inf
+
+
 def _block_delta(terms: list[Term], others: list[Term], level: float) -> Interval:
     """Delta inside one skeleton, one way, of parts whose mass is below one; ``level`` may be negative."""
     if not terms[0].laws:
-        value = max(0.0, terms[0].weight - math.exp(level) * others[0].weight)
+        value = max(0.0, terms[0].weight - _raised(others[0].weight, level))
         return value, value
     if (len(terms) == 1 and len(others) == 1) or len(terms[0].laws) == 1:
         first, second = (
@@ -414,8 +425,9 @@ def _block_delta(terms: list[Term], others: list[Term], level: float) -> Interva
         return value, value
     tables = [_table(side) for side in (terms, others)]
     if tables[0] is not None and tables[1] is not None:
-        factor = math.exp(level)
-        value = math.fsum(max(0.0, mass - factor * tables[1].get(point, 0.0)) for point, mass in tables[0].items())
+        value = math.fsum(
+            max(0.0, mass - _raised(tables[1].get(point, 0.0), level)) for point, mass in tables[0].items()
+        )
         return value, value
     low = 0.0
     for place in range(len(terms[0].laws)):
@@ -444,13 +456,13 @@ def _law_delta(first: tuple[OutputCoordinate, ...], second: tuple[OutputCoordina
             _check_atoms(a, b)
     pairs = [(a, b) for a, b in zip(first, second, strict=True) if a.value is None or b.value is None]
     if not pairs:
-        return max(0.0, -math.expm1(level))
+        return -math.expm1(min(level, 0.0))
     P = Product([a.law for a, _ in pairs]) if len(pairs) > 1 else pairs[0][0].law
     Q = Product([b.law for _, b in pairs]) if len(pairs) > 1 else pairs[0][1].law
     if P == Q or all(a.key is not None and a.key == b.key for a, b in pairs):
-        return max(0.0, -math.expm1(level))
+        return -math.expm1(min(level, 0.0))
     value = divergence._profile(P, Q)(level)
-    return min(1.0, max(0.0, value, -math.expm1(level)))
+    return min(1.0, max(value, -math.expm1(min(level, 0.0))))
 
 
 def _matched_delta(terms: list[Term], others: list[Term], level: float) -> float:

@@ -276,7 +276,7 @@ def entries() -> list[Entry]:
             unit_rows,
             1.0,
             "Gillenwater, Joseph and Kulesza 2021",
-            samples=30_000,
+            samples=60_000,
         ),
         entry(
             "inverse-sensitivity-median",

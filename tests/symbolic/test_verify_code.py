@@ -191,3 +191,9 @@ def test_the_command_line(tmp_path, monkeypatch, name, epsilon, code, text):
     words = ["verify", f"counts.py:{name}", "--epsilon", epsilon, "--rows", "booleans()", "--relation", "add-remove"]
     assert cli.main([*words, "--examples", "10", "--law"], stdout=out) == code
     assert text in out.getvalue()
+
+
+@pytest.mark.parametrize("claim", [dpaudit.ApproxDP(800.0, 1e-5), dpaudit.GaussianDP(40.0)], ids=repr)
+def test_claims_beyond_the_largest_exponent_are_compared(claim: dpaudit.Claim) -> None:
+    result = dpaudit.verify(lambda data, rng: data[0] + rng.laplace(), claim, [([0], [1])])
+    assert result.verdict is Verdict.NO_VIOLATION_FOUND
