@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib
-import math
 import signal
 import socket
 import sys
@@ -28,21 +27,20 @@ from urllib.parse import urlsplit
 
 from dpaudit._util.messages import described, traceback_text
 from dpaudit._util.terminal.console import Console
-from dpaudit.claims import Verdict, claim_delta
+from dpaudit.claims import Verdict
 from dpaudit.cli.collect import BrokenFiles, Collected, collect
 from dpaudit.cli.config import Settings
 from dpaudit.cli.journal import Journal
 from dpaudit.cli.plan import RunPlan
 from dpaudit.engine.events import Event, RoundSettled
-from dpaudit.engine.options import Options
 from dpaudit.engine.progress import Board, relay_to, relayed
+from dpaudit.engine.request import result_without_draws
 from dpaudit.engine.sampling.executor import CannotBeSent, LostWorker, TaskRunner
 from dpaudit.engine.sampling.processes import HeldInterpreter, Workers
-from dpaudit.engine.search.detectable import HEADLINE, MASSES
 from dpaudit.errors import DPAuditError, InvalidArgument
 from dpaudit.report.document import AccuracyEntry, AnyEntry, Entry, Failure
 from dpaudit.report.source import source_of
-from dpaudit.result.model import Channel, Result, StoppedBy
+from dpaudit.result.model import Result, StoppedBy
 from dpaudit.utility.definition import AccuracyAudit
 from dpaudit.utility.result import AccuracyResult
 
@@ -377,23 +375,13 @@ def _ended_result(item: Collected, options: dict[str, Any], elapsed: float, held
         )
     else:
         message = f"With timeout={chosen['timeout']:g}: {held}. Nothing that the audit drew is known."
-    return Result(
-        name=audit.name,
-        claim=claim,
+    return result_without_draws(
+        audit.name,
+        claim,
         verdict=Verdict.INCONCLUSIVE,
-        epsilon_lower=0.0,
-        delta=claim_delta(claim),
-        parameter_lower=0.0,
-        alpha=chosen["alpha"],
-        samples=0,
-        seconds=elapsed,
-        pairs=0,
-        channel=Channel(chosen.get("channel", Channel.VALUE)),
+        options=chosen,
         relation=claim.relation,
-        detectable_epsilon=dict.fromkeys(MASSES, math.inf)[HEADLINE],
-        detectable=dict.fromkeys(MASSES, math.inf),
         stopped_by=StoppedBy.SECONDS if held is None else StoppedBy.TIMEOUT,
-        reproducible=False,
-        seed=chosen.get("seed") or Options().seed or 0,
+        seconds=elapsed,
         messages=(message,),
     )

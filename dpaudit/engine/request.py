@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpaudit._util.validation import shorten
-from dpaudit.claims import Claim, Verdict, claim_delta
+from dpaudit.claims import Claim, Relation, Verdict, claim_delta
 from dpaudit.engine.events import Event, Finished, Handler
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.options import Options
 from dpaudit.engine.search.detectable import HEADLINE, MASSES
 from dpaudit.errors import InvalidArgument
 from dpaudit.neighbours import Neighbours, check_relation
-from dpaudit.result.model import Result, StoppedBy, Witness, as_plain
+from dpaudit.result.model import Channel, Result, StoppedBy, Witness, as_plain
 
 DRAWING_SHARE = 0.95  # of `seconds`; the rest is for bounds and the report
 DETECTABLE_FROM_ZERO = 0.1  # the epsilon that must be detectable where the claim is epsilon = 0
@@ -174,3 +174,55 @@ class Request:
                 messages=(*messages, INTERRUPTED),
             )
         )
+
+
+def result_without_draws(
+    name: str,
+    claim: Claim,
+    *,
+    verdict: Verdict,
+    options: Mapping[str, Any],
+    relation: Relation | None,
+    stopped_by: StoppedBy,
+    seconds: float,
+    messages: Sequence[str],
+    epsilon_lower: float = 0.0,
+    parameter_lower: float = 0.0,
+    pairs: int = 0,
+    reproducible: bool = False,
+    witness: Witness | None = None,
+    samples_after: int = 0,
+) -> Result:
+    """Return the result of an audit in which nothing was bet on: an exact law decided, or it was ended from outside.
+
+    Parameters
+    ----------
+    name, claim, verdict, relation, stopped_by, seconds, messages
+        As in the result.
+    options : mapping
+        The keywords of the audit, of which alpha, channel and seed are in the result.
+    epsilon_lower, parameter_lower, pairs, reproducible, witness, samples_after
+        What an exact law has shown.
+    """
+    return Result(
+        name=name,
+        claim=claim,
+        verdict=verdict,
+        epsilon_lower=epsilon_lower,
+        delta=claim_delta(claim),
+        parameter_lower=parameter_lower,
+        alpha=options.get("alpha", Options().alpha),
+        samples=0,
+        seconds=seconds,
+        pairs=pairs,
+        channel=Channel(options.get("channel", Channel.VALUE)),
+        relation=relation,
+        detectable_epsilon=math.inf,
+        detectable=dict.fromkeys(MASSES, math.inf),
+        stopped_by=stopped_by,
+        reproducible=reproducible,
+        seed=options.get("seed") or Options().seed or 0,
+        witness=witness,
+        messages=tuple(messages),
+        samples_after=samples_after,
+    )

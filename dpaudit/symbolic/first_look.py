@@ -46,7 +46,7 @@ from dpaudit.engine.audit import check_arguments
 from dpaudit.engine.conclude import DOMAIN_ERROR, NARROW
 from dpaudit.engine.events import Finished
 from dpaudit.engine.options import Options
-from dpaudit.engine.search.detectable import HEADLINE, MASSES
+from dpaudit.engine.request import result_without_draws
 from dpaudit.engine.witness.event import observed_epsilon
 from dpaudit.engine.witness.python_code import EventCode
 from dpaudit.engine.witness.script import script, write
@@ -259,26 +259,20 @@ class _Look:
         raises = event.text.startswith("raises ")
         code = EventCode(event.code, may_raise=raises, from_arrays=event.code.startswith("np."))
         messages = (NARROW.format(event=event.text),) if DOMAIN_ERROR.match(event.text) else ()
-        return Result(
-            name=self.name,
-            claim=self.claim,
+        return result_without_draws(
+            self.name,
+            self.claim,
             verdict=Verdict.VIOLATION,
-            epsilon_lower=epsilon,
-            delta=claim_delta(self.claim),
-            parameter_lower=parameter,
-            alpha=self.options.get("alpha", 1e-6),
-            samples=0,
-            seconds=time.monotonic() - self.started,
-            pairs=pairs,
-            channel=Channel.VALUE,
+            options={**self.options, "seed": self.seed},
             relation=self.close.relation,
-            detectable_epsilon=dict.fromkeys(MASSES, math.inf)[HEADLINE],
-            detectable=dict.fromkeys(MASSES, math.inf),
             stopped_by=StoppedBy.EXACT,
-            reproducible=True,
-            seed=self.seed,
-            witness=script(witness, self.claim, code, self.mechanism, one_by_one=True, secret=False),
+            seconds=time.monotonic() - self.started,
             messages=messages,
+            epsilon_lower=epsilon,
+            parameter_lower=parameter,
+            pairs=pairs,
+            reproducible=True,
+            witness=script(witness, self.claim, code, self.mechanism, one_by_one=True, secret=False),
             samples_after=sum(trials for _, trials in self.counted),
         )
 
