@@ -456,13 +456,13 @@ def _law_delta(first: tuple[OutputCoordinate, ...], second: tuple[OutputCoordina
             _check_atoms(a, b)
     pairs = [(a, b) for a, b in zip(first, second, strict=True) if a.value is None or b.value is None]
     if not pairs:
-        return -math.expm1(min(level, 0.0))
+        return max(0.0, -math.expm1(min(level, 0.0)))
     P = Product([a.law for a, _ in pairs]) if len(pairs) > 1 else pairs[0][0].law
     Q = Product([b.law for _, b in pairs]) if len(pairs) > 1 else pairs[0][1].law
     if P == Q or all(a.key is not None and a.key == b.key for a, b in pairs):
-        return -math.expm1(min(level, 0.0))
+        return max(0.0, -math.expm1(min(level, 0.0)))
     value = divergence._profile(P, Q)(level)
-    return min(1.0, max(value, -math.expm1(min(level, 0.0))))
+    return min(1.0, max(0.0, value, -math.expm1(min(level, 0.0))))
 
 
 def _matched_delta(terms: list[Term], others: list[Term], level: float) -> float:

@@ -273,7 +273,7 @@ def _laplace_profile(distance: float) -> Callable[[float], float]:
     """``1 - exp((e - distance) / 2)`` while ``e`` is a value of the loss, from ``-distance`` to ``distance``."""
 
     def curve(e: float) -> float:
-        return -math.expm1(e) if e < -distance else -math.expm1(min(0.5 * (e - distance), 0.0))
+        return -math.expm1(e) if e < -distance else max(0.0, -math.expm1(min(0.5 * (e - distance), 0.0)))
 
     return curve
 
