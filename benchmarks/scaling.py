@@ -93,8 +93,11 @@ def executors(counts: Sequence[int], stack: ExitStack) -> Iterator[tuple[str, in
         yield "processes", count, stack.enter_context(Workers(count))
     if importlib.util.find_spec("distributed") is not None:
         distributed, dask = importlib.import_module("distributed"), importlib.import_module("dask")
-        # Dask's own value, 64 KB, makes every numpy array of that size a fresh piece of memory (docs/scaling.md).
-        stack.enter_context(dask.config.set({"distributed.nanny.pre-spawn-environ.MALLOC_TRIM_THRESHOLD_": 2**27}))
+        # With Dask's own value of 64 KB every numpy array beyond it is a fresh piece of memory (docs/scaling.md).
+        memory = {"MALLOC_TRIM_THRESHOLD_": 2**27, "MALLOC_MMAP_THRESHOLD_": 2**25}
+        stack.enter_context(
+            dask.config.set({f"distributed.nanny.pre-spawn-environ.{name}": value for name, value in memory.items()})
+        )
         cluster = distributed.LocalCluster(
             n_workers=counts[-1], threads_per_worker=1, processes=True, dashboard_address=None, silence_logs="ERROR"
         )
