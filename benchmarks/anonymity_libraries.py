@@ -198,7 +198,7 @@ def by_anjana(module: Any) -> Row:
         }
         ours, seconds[0] = timed(ours_on, generalise, frame, before=seconds[0])
         with redirect_stdout(StringIO()):  # it prints what it cannot do
-            # An identifier of the record tells which ones are left.
+            # An identifier of the record says which ones are left.
             theirs, seconds[1] = timed(
                 module.k_anonymity, frame.assign(row=frame.index), [], QUASI_IDENTIFIERS, k, 5, hierarchies,
                 before=seconds[1],

@@ -29,7 +29,7 @@ from dpaudit.errors import InvalidArgument, MechanismError
 from dpaudit.mechanism import Batched
 
 EXAMPLES = 2**40  # of an accountant
-LARGEST_SEED = 2**31  # keys are made of 32 bits unless JAX is told to use 64
+LARGEST_SEED = 2**31  # JAX makes keys of 32 bits unless it is configured for 64
 
 
 @dataclass(frozen=True, slots=True)
