@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from collections.abc import Hashable, Mapping
@@ -13,16 +14,17 @@ import numpy as np
 
 def is_frame(value: Any) -> bool:
     """Return True if the value is a pandas DataFrame, without importing pandas."""
-    return _pandas(value) == "DataFrame"
+    return _pandas(type(value)) == "DataFrame"
 
 
 def is_series(value: Any) -> bool:
     """Return True if the value is a pandas Series, without importing pandas."""
-    return _pandas(value) == "Series"
+    return _pandas(type(value)) == "Series"
 
 
-def _pandas(value: Any) -> str:
-    for kind in type(value).__mro__:
+@functools.lru_cache(maxsize=1024)
+def _pandas(of: type) -> str:
+    for kind in of.__mro__:
         if kind.__module__.partition(".")[0] == "pandas" and kind.__name__ in ("DataFrame", "Series"):
             return kind.__name__
     return ""

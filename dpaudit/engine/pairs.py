@@ -141,7 +141,8 @@ class Pairs:
         return 0
 
     def _add(self, campaign: Campaign, pairs: Sequence[Pair]) -> None:
-        known = {fingerprint(tuple(candidate.pair)) for candidate in campaign.candidates}
+        known = {self._prints[id(candidate.pair)] for candidate in campaign.candidates}
         for pair in pairs:
-            if fingerprint(tuple(pair)) not in known:
-                self._prints[id(campaign.propose(pair).pair)] = fingerprint(tuple(pair))
+            print_of_pair = fingerprint(tuple(pair))
+            if print_of_pair not in known:
+                self._prints[id(campaign.propose(pair).pair)] = print_of_pair

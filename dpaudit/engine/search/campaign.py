@@ -56,8 +56,8 @@ class RoundGrowth:
     """A round of the leading pair adds this share when a stop is not near but it has won something."""
     explored: float = 1.0
     """A round of another pair adds this share."""
-    explored_for_bound: float = 1.0
-    """The same while a bound explores all pairs."""
+    explored_for_bound: float = 3.0
+    """The same while a bound explores all pairs: it never stops early, so nothing is gained by short rounds."""
     nothing_won: float = 1.0
     """A round of the leading pair adds this share when it has won nothing yet."""
     of_missing: float = 0.5
@@ -211,18 +211,18 @@ class Candidate:
         """
         if self._index is None:
             low, high = -math.inf, -math.inf
-            for plan in self.learner.plans():
-                if plan.ordered.sum(axis=1).min() == 0:
-                    continue
+            counted = [plan.ordered for plan in self.learner.plans() if plan.ordered.sum(axis=1).min() > 0]
+            for width in {counts.shape[1] for counts in counted}:
+                rows = np.stack([counts for counts in counted if counts.shape[1] == width], axis=1)
                 if bound:
-                    guess = plug_in_epsilon(plan.ordered[:, None], float(points.delta.min())) / self._unit
+                    guess = max(plug_in_epsilon(row[:, None], float(points.delta.min())) for row in rows.swapaxes(0, 1))
+                    guess /= self._unit
                     low, high = max(low, guess), max(high, guess + CHOICE.bound_uncertainty / math.sqrt(self.seen))
                 else:
-                    choice = choose_events(plan.ordered[:, None], points)
-                    best = float(choice.score.max())
-                    n = float(plan.ordered.sum(axis=1).min())
-                    low = max(low, (best - CHOICE.lower_errors) / math.sqrt(n))
-                    high = max(high, (best + CHOICE.upper_errors) / math.sqrt(n))
+                    best = choose_events(rows, points).score.max(axis=(0, 2))
+                    root = np.sqrt(rows.sum(axis=2).min(axis=0))
+                    low = max(low, float(((best - CHOICE.lower_errors) / root).max()))
+                    high = max(high, float(((best + CHOICE.upper_errors) / root).max()))
             self._index = (low, high)
         return self._index
 
