@@ -19,7 +19,7 @@ from dpaudit.engine.views.condition import AnyOf
 from dpaudit.engine.views.late.grid_view import GridView
 from dpaudit.engine.views.partition import readable_line
 from dpaudit.engine.views.scores import Coordinate
-from dpaudit.engine.views.view import Block, ScoreView, View
+from dpaudit.engine.views.view import Block, ScoreView, ShapeView, ValueView, View
 from dpaudit.engine.witness.python_code import EventCode, OutputNames, event_code
 
 Mask: TypeAlias = NDArray[np.bool_]
@@ -98,9 +98,11 @@ def simplest(sides: Sides, views: Sequence[View], points: Points, labels: Mappin
 
 
 def with_coordinates(sides: Sides, views: Sequence[View]) -> Iterator[View]:
-    """Yield the views with readable cuts, and every coordinate by itself."""
+    """Yield the views with readable cuts, structures without their numbers, and every coordinate by itself."""
     for view in views:
         yield view.readable(sides)
+        if isinstance(view, ValueView) and any(view.lines) and len(view.lines) > 1:
+            yield ShapeView(view.codes)
         if isinstance(view, GridView):
             yield from view.coarser(sides)
     width = sides[0].width
