@@ -230,13 +230,17 @@ class Reader:
         return pattern.sub(take, text)
 
 
+_SEQUENCES = frozenset({list, tuple, np.ndarray})
+
+
 def entries(array: NDArray[Any]) -> list[Any]:
     """Return the outputs of an array of objects, each as it would be in an array of its own.
 
     One entry such as None makes the whole array one of objects, and the other entries must not show that: sequences become
     the arrays that numpy would have made of them.
     """
-    return [_entry(item) for item in array]
+    items: list[Any] = array.tolist() if array.ndim == 1 else list(array)
+    return items if _SEQUENCES.isdisjoint(map(type, items)) else [_entry(item) for item in items]
 
 
 def rows_as_arrays(outputs: NDArray[Any] | Sequence[Any]) -> NDArray[Any] | Sequence[Any]:
@@ -250,7 +254,7 @@ def rows_as_arrays(outputs: NDArray[Any] | Sequence[Any]) -> NDArray[Any] | Sequ
 
 
 def _entry(item: Any) -> Any:
-    return _row(item) if type(item) in (list, tuple, np.ndarray) else item
+    return _row(item) if type(item) in _SEQUENCES else item
 
 
 def _row(items: Any) -> NDArray[Any]:
