@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import math
 from collections.abc import Hashable, Mapping
@@ -14,17 +13,16 @@ import numpy as np
 
 def is_frame(value: Any) -> bool:
     """Return True if the value is a pandas DataFrame, without importing pandas."""
-    return _pandas(type(value)) == "DataFrame"
+    return _pandas(value) == "DataFrame"
 
 
 def is_series(value: Any) -> bool:
     """Return True if the value is a pandas Series, without importing pandas."""
-    return _pandas(type(value)) == "Series"
+    return _pandas(value) == "Series"
 
 
-@functools.lru_cache(maxsize=1024)
-def _pandas(of: type) -> str:
-    for kind in of.__mro__:
+def _pandas(value: Any) -> str:
+    for kind in type(value).__mro__:
         if kind.__module__.partition(".")[0] == "pandas" and kind.__name__ in ("DataFrame", "Series"):
             return kind.__name__
     return ""
