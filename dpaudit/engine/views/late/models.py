@@ -1,9 +1,15 @@
-"""Models of scikit-learn as scores: boosted trees, and a small neural network on all coordinates."""
+"""Models of scikit-learn as scores: boosted trees, and a small neural network on all coordinates.
+
+They are fitted and evaluated by one thread. The work is small, and threads wait for each other at thousands of places in one
+fit: two of them take four times the processor time of one, and on a machine that is busy with other work minutes.
+"""
 
 from __future__ import annotations
 
 import warnings
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,7 +31,8 @@ class Boosted:
         values = batch.values[:, :width]
         if values.shape[1] < width:
             values = np.pad(values, ((0, 0), (0, width - values.shape[1])), constant_values=np.nan)
-        return np.asarray(self.model.decision_function(_without_infinities(values)), dtype=np.float64)
+        with _one_thread():
+            return np.asarray(self.model.decision_function(_without_infinities(values)), dtype=np.float64)
 
     def describe(self) -> str:
         """Name the model."""
@@ -47,7 +54,8 @@ def fit_boosted(of_d: Encoded, of_neighbour: Encoded, *, rows: int = 20_000) -> 
 
     a, b = of_d.values[:rows], of_neighbour.values[:rows]
     model = HistGradientBoostingClassifier(max_iter=60, learning_rate=0.1, random_state=0, early_stopping=False)
-    model.fit(_without_infinities(np.concatenate([a, b])), np.concatenate([np.ones(len(a)), np.zeros(len(b))]))
+    with _one_thread():
+        model.fit(_without_infinities(np.concatenate([a, b])), np.concatenate([np.ones(len(a)), np.zeros(len(b))]))
     return Boosted(model)
 
 
@@ -104,10 +112,22 @@ def fit_network(of_d: Encoded, of_neighbour: Encoded, *, rows: int = 8_000) -> N
     model = MLPClassifier(
         (32, 16), learning_rate_init=0.01, batch_size=min(256, len(scaled)), max_iter=30, random_state=0
     )
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), _one_thread():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(scaled, np.concatenate([np.ones(len(a)), np.zeros(len(b))]))
     return Network(model, centre, spread)
+
+
+def _one_thread() -> AbstractContextManager[Any]:
+    """Let the libraries that scikit-learn has loaded use one thread."""
+    return _controller().limit(limits=1)  # type: ignore[no-any-return]
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController  # scikit-learn requires it
+
+    return ThreadpoolController()
 
 
 def _without_infinities(values: Floats) -> Floats:
