@@ -24,10 +24,10 @@ from dpaudit.exact.form import Array, Continuous, Form, Tail
 from dpaudit.exact.quadrature import log_integral, log_integrals, resolved
 from dpaudit.symbolic.laws import shared_draw
 from dpaudit.symbolic.laws.tables import Cumulative
-from dpaudit.symbolic.values import forms
+from dpaudit.symbolic.values import forms, rounding
 from dpaudit.symbolic.values.paths import Constraint, Stop, Trace
 from dpaudit.symbolic.values.regions import FULL, Region
-from dpaudit.symbolic.values.sources import LAW_ROUNDING, Source
+from dpaudit.symbolic.values.sources import Source
 
 INTEGRAL_ERROR = 1e-11
 """Relative error allowed for one integral over closed forms; measured errors are below 1e-12."""
@@ -82,6 +82,15 @@ class Joint:
             and all(self.regions[index] is FULL for index in component if index != root)
             and all(len(constraints) == 1 for index in component for constraints in self.edges[index].values())
         )
+
+    def density_error(self, root: int) -> float:
+        """Error of the log-density of a draw, from the masses that its tree leaves of the other draws."""
+        others = [index for index in self.dependent(root) or [] if index != root]
+        slopes = [
+            abs(c.constant / f) for index in others for cs in self.edges[index].values() for c in cs for _, f in c.terms
+        ]
+        sources = [self.trace.draws[index].source for index in others]
+        return math.fsum(2.0 * rounding.density_error(source, 1.0, float(max(slopes, default=0))) for source in sources)
 
     def _node(self, index: int, parent: int | None) -> Node:
         children = [
@@ -167,8 +176,6 @@ class Node:
 
     def error(self) -> float:
         """Relative error of its total."""
-        if not self.messages:
-            return LAW_ROUNDING
         if self.quick is not None:
             return self.quick[1]
         deep = any(message.child.messages for message in self.messages)

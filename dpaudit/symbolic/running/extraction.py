@@ -36,7 +36,7 @@ from dpaudit.symbolic.running.randomness import symbolic_randomness
 from dpaudit.symbolic.running.reach import Reach
 from dpaudit.symbolic.running.state import PlainVariables
 from dpaudit.symbolic.values.paths import Fork, PathCut, Returned, Stop, Trace, active, is_user_code, running
-from dpaudit.symbolic.values.sources import LAW_ROUNDING
+from dpaudit.symbolic.values.rounding import ELEMENTARY
 from dpaudit.symbolic.values.symbols import is_symbol
 
 Release = Callable[[Any, np.random.Generator], Any]
@@ -375,7 +375,7 @@ def _left_over(leaves: Sequence[Leaf], rest: float) -> float:
 
 
 def _weight(trace: Trace, joint: Joint) -> tuple[float, float]:
-    """Probability of a path, and its relative error: rational factors are exact."""
+    """Probability of a path, and a bound of its relative error; rational factors are exact until the last rounding."""
     exact = Fraction(1)
     log_mass, error = 0.0, 0.0
     dependent = {index for component in joint.components for index in component}
@@ -388,11 +388,11 @@ def _weight(trace: Trace, joint: Joint) -> tuple[float, float]:
             exact *= share
         elif trace.log_masses[drawn.index] < 0.0 or region is not trace.regions[drawn.index]:
             log_mass += drawn.source.log_mass(region)
-            error += LAW_ROUNDING
+            error += drawn.source.error(region)
     for component in joint.components:
         value, relative = joint.log_mass(component)
         log_mass += value
         error += relative
     if exact == 0 or log_mass == -math.inf:
         return 0.0, 0.0
-    return float(exact) * math.exp(log_mass), error
+    return float(exact) * math.exp(log_mass), error + ELEMENTARY * (1.0 + abs(log_mass))

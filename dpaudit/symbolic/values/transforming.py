@@ -70,9 +70,7 @@ def merge(value: Linear) -> Linear | None:
         if one != -other:
             return None
         size = abs(one)
-        lattice = first.source.form.lattice
-        assert lattice is not None
-        source = sources.two_sided_geometric(float(np.exp(lattice.log_mass(np.array([1]))[0])))
+        source = sources.two_sided_geometric(float(first.source.name[len("geometric(") : -1]))
     else:
         return None
     if known is None:
