@@ -214,7 +214,7 @@ class Node:
             terms.append(float(self.cumulative().below[-1]))
         elif self.form.continuous is not None:
             low, high = self.form.continuous.support
-            inner = self.points() or [0.5 * (low + high) if math.isfinite(low + high) else 0.0]
+            inner = self.points() or [_between(low, high)]
             terms.append(log_integral(self.log_density, [low, *inner, high]))
         return float(np.logaddexp.reduce(terms)) if terms else -math.inf
 
@@ -223,7 +223,9 @@ class Node:
         assert self.form.continuous is not None
         part = self.form.continuous
         points = self.points()
-        _, marks = resolved(self.log_density, [part.support[0], *(points or [0.0]), part.support[1]])
+        _, marks = resolved(
+            self.log_density, [part.support[0], *(points or [_between(*part.support)]), part.support[1]]
+        )
         inside = tuple(x for x in marks if part.support[0] < x < part.support[1])
         return Continuous(
             self.log_density,
@@ -257,6 +259,13 @@ class Node:
             width = 0.5 * min([1.0, *(1.0 / slope for slope in slopes if slope > 0.0)])
             self.table = Cumulative.of(self.log_density, self.form.continuous.support, self.points(), width)
         return self.table
+
+
+def _between(low: float, high: float) -> float:
+    """A number inside an interval of which an end may be infinite."""
+    if math.isfinite(low):
+        return 0.5 * (low + high) if math.isfinite(high) else low + 1.0
+    return high - 1.0 if math.isfinite(high) else 0.0
 
 
 def _support(form: Form) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -43,6 +43,8 @@ Release = Callable[[Any, np.random.Generator], Any]
 
 _LOCK = threading.RLock()  # the replaced functions are those of the whole process
 _CLOSE = 1e-6
+MORE_REPLAYS = 8
+"""Replays of each of the likeliest paths at other values of its draws, to find what only some values show."""
 PATH_TIMES = 2.0  # the time for all paths, times this: a path that takes longer is cut
 
 
@@ -141,6 +143,7 @@ class _Explorer:
     limits: Limits
     lines: Lines | None
     reach: Reach
+    more_replays: int = 8 * MORE_REPLAYS
 
     def run(self) -> Extraction:
         """Explore, put back what the runs changed, and refuse a function that changed anything."""
@@ -173,7 +176,8 @@ class _Explorer:
                 unfollowed.append((fork.choices, math.exp(-negative)))
                 continue
             deadline = started + PATH_TIMES * self.limits.seconds
-            trace = Trace(fork.choices, fork.signatures, deadline=deadline)
+            least = math.log(self.limits.negligible)
+            trace = Trace(fork.choices, fork.signatures, least=least, deadline=deadline)
             leaf: Leaf | None = None
             try:
                 leaf = self._leaf(trace, self._symbolic(trace))
@@ -272,7 +276,9 @@ class _Explorer:
                 return None
             trace.check(*{drawn for number in numbers if is_symbol(number) for drawn in number.draws()})
             kinds: tuple[str | None, ...] = ()
-            for turn, aim in enumerate(aims_of(trace, numbers, joint)):
+            more = min(MORE_REPLAYS, self.more_replays)
+            self.more_replays -= more
+            for turn, aim in enumerate(aims_of(trace, numbers, joint, more)):
                 values = inside(trace, joint, aim, turn)
                 shown = self._replayed(trace, values)
                 seen = self._compared(trace, skeleton, numbers, shown, values)

@@ -150,6 +150,8 @@ class Trace:
     """Draws, and where in them the rounding of floats decided a comparison."""
     results: list[Any] = field(default_factory=list)
     generators: list[Any] = field(default_factory=list)
+    least: float = -math.inf
+    """Log of the probability below which a path is cut, so that a loop is not followed along its unlikely side for ever."""
     deadline: float = math.inf
     """Monotonic time after which the path is cut: one call may ask without end, as ``str`` of a large random number does."""
     visits: dict[Any, list[Any]] = field(default_factory=dict)
@@ -223,6 +225,9 @@ class Trace:
         if len(possible) > 1:  # otherwise the region lost nothing but points without mass
             self.regions[drawn.index] = inside
             self.log_masses[drawn.index] = log_mass
+            if others + log_mass < self.least:
+                self.cut = True
+                raise PathCut
         return number
 
     def decide_constraints(self, options: Sequence[Sequence[Constraint]]) -> int:

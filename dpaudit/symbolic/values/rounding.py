@@ -92,7 +92,7 @@ def of_gumbel(low: float, high: float, log_mass: float) -> float:
 
 def mass_error(source: Source, region: Region) -> float:
     """Relative error of the mass of a region as :meth:`Source.log_mass` computes it."""
-    if source.shares is not None:
+    if source.shares is not None or source.every is not None:
         return 2.0 * UNIT
     log_mass = source.log_mass(region)
     if log_mass == -math.inf:

@@ -29,7 +29,8 @@ class Source:
     """The law of one draw.
 
     ``form`` is its normal form, ``named`` the law of ``factor * x + shift`` where ``exact`` has a name for it, and
-    ``shares`` the exact probabilities if the support is finite. ``log_below`` and ``log_above`` are the logs of the distribution
+    ``shares`` the exact probabilities if the support is finite, ``every`` the first and last of many whole numbers that are
+    equally likely. ``log_below`` and ``log_above`` are the logs of the distribution
     function and of its complement, where they are quicker than the form. ``log_error`` bounds the error of a log-mass
     (see :mod:`~dpaudit.symbolic.values.rounding`).
     """
@@ -41,6 +42,7 @@ class Source:
     quantile: Callable[[Any], Any] | None = None
     log_below: Callable[[Array], Array] | None = None
     log_above: Callable[[Array], Array] | None = None
+    every: tuple[int, int] | None = None
     log_error: rounding.LogError = rounding.OF_SUMS
 
     @property
@@ -50,15 +52,24 @@ class Source:
 
     def mass(self, region: Region) -> float:
         """Probability of a region, to the relative error that ``error`` gives."""
-        if self.shares is not None:
-            return float(sum((share for value, share in self.shares if value in region), Fraction(0)))
-        return math.exp(self.log_mass(region))
+        share = self.exact_mass(region)
+        return math.exp(self.log_mass(region)) if share is None else float(share)
 
     def exact_mass(self, region: Region) -> Fraction | None:
         """Probability of a region as a rational number, for finite supports."""
+        if self.every is not None:
+            low, high = self.every
+            return Fraction(sum(last - first + 1 for first, last in self._whole(region)), high - low + 1)
         if self.shares is None:
             return None
         return sum((share for value, share in self.shares if value in region), Fraction(0))
+
+    def _whole(self, region: Region) -> list[tuple[int, int]]:
+        """First and last of the equally likely whole numbers in each part of a region."""
+        assert self.every is not None
+        low, high = self.every
+        ranges = [(int(max(a, low)), int(min(b, high))) for a, b in region.whole_numbers()]
+        return [(first, last) for first, last in ranges if first <= last]
 
     def log_mass(self, region: Region) -> float:
         """Log-probability of a region."""
@@ -69,9 +80,9 @@ class Source:
         return _mass_error(self, region)
 
     def _computed(self, region: Region) -> float:
-        if self.shares is not None:
-            mass = self.mass(region)
-            return math.log(mass) if mass > 0.0 else -math.inf
+        share = self.exact_mass(region)
+        if share is not None:
+            return math.log(share.numerator) - math.log(share.denominator) if share else -math.inf
         if self.form.lattice is not None:
             terms = [self.form.lattice.log_range(first, last) for first, last in region.whole_numbers()]
         else:
@@ -99,6 +110,10 @@ class Source:
             inside = [(value, float(share)) for value, share in self.shares if value in region]
             weights = np.array([share for _, share in inside])
             return rng.choice([value for value, _ in inside], size=size, p=weights / weights.sum())
+        if self.every is not None:
+            first, last = max(self._whole(region), key=lambda part: part[1] - part[0])
+            chosen: list[int] = [int(rng.integers(first, last, endpoint=True)) for _ in range(size)]
+            return np.array(chosen, dtype=np.float64)
         quick = self._by_quantile(region, size, rng)
         if quick is not None:
             return quick
@@ -259,6 +274,7 @@ def uniform_integers(low: int, high: int) -> Source:
     return Source(
         f"integers({low}, {high})",
         Form(lattice=Lattice(1.0, log_mass, log_range, low, high, marks, marks, geometric=True)),
+        every=(low, high),
         log_error=rounding.of_sums(4.0 + 2.0 * math.log(count), 1.0),
     )
 

@@ -158,6 +158,21 @@ def _as_float(value: Any) -> Any:
     return value
 
 
+def is_integer(value: Any) -> Any:
+    """``value.is_integer()``: of a linear function of draws with a density never."""
+    value = arithmetic.decided(value)
+    known = arithmetic.as_finite(value) if is_symbol(value) else None
+    if known is not None:
+        return known.mapped(lambda x: float(x).is_integer())
+    if not is_symbol(value):
+        return float(value).is_integer()
+    if value.integer:
+        return True
+    if type(value) is Linear and any(drawn.source.form.continuous is not None for drawn in value.draws()):
+        return False
+    raise stop("is_integer of a rounded random number is not followed")
+
+
 def as_integer(value: Any) -> Any:
     """``int(value)``: without the fraction."""
     value = arithmetic.decided(value)
