@@ -36,6 +36,7 @@ from dpaudit.symbolic.running.randomness import symbolic_randomness
 from dpaudit.symbolic.running.reach import Reach
 from dpaudit.symbolic.running.state import PlainVariables
 from dpaudit.symbolic.values.paths import Fork, PathCut, Returned, Stop, Trace, active, is_user_code, running
+from dpaudit.symbolic.values.regions import Region
 from dpaudit.symbolic.values.rounding import ELEMENTARY
 from dpaudit.symbolic.values.symbols import is_symbol
 
@@ -43,7 +44,7 @@ Release = Callable[[Any, np.random.Generator], Any]
 
 _LOCK = threading.RLock()  # the replaced functions are those of the whole process
 _CLOSE = 1e-6
-MORE_REPLAYS = 8
+MORE_REPLAYS = 6
 """Replays of each of the likeliest paths at other values of its draws, to find what only some values show."""
 PATH_TIMES = 2.0  # the time for all paths, times this: a path that takes longer is cut
 
@@ -143,7 +144,7 @@ class _Explorer:
     limits: Limits
     lines: Lines | None
     reach: Reach
-    more_replays: int = 8 * MORE_REPLAYS
+    more_replays: int = 4 * MORE_REPLAYS
 
     def run(self) -> Extraction:
         """Explore, put back what the runs changed, and refuse a function that changed anything."""
@@ -216,8 +217,8 @@ class _Explorer:
             joint = Joint.of(trace)
             weight, error = _weight(trace, joint)
             if weight > 0.0:
-                for turn, aim in enumerate([{}, *doubtful(trace, joint)]):
-                    self._replayed(trace, inside(trace, joint, aim, turn))
+                aims: list[dict[int, Region]] = [{}, *doubtful(trace, joint)]
+                self._replayed(trace, [inside(trace, joint, aim, turn) for turn, aim in enumerate(aims)])
         return Comeback(tuple(trace.made), trace.returned, weight, error)
 
     # One run.
@@ -278,9 +279,8 @@ class _Explorer:
             kinds: tuple[str | None, ...] = ()
             more = min(MORE_REPLAYS, self.more_replays)
             self.more_replays -= more
-            for turn, aim in enumerate(aims_of(trace, numbers, joint, more)):
-                values = inside(trace, joint, aim, turn)
-                shown = self._replayed(trace, values)
+            chosen = [inside(trace, joint, aim, turn) for turn, aim in enumerate(aims_of(trace, numbers, joint, more))]
+            for turn, (values, shown) in enumerate(zip(chosen, self._replayed(trace, chosen), strict=True)):
                 seen = self._compared(trace, skeleton, numbers, shown, values)
                 if turn and seen != kinds:
                     raise Stop(f"The type of the output depends on the values of the random draws ({shorten(shown)})")
@@ -289,13 +289,17 @@ class _Explorer:
         tags = tuple(law.tag for law in laws)
         return Leaf(weight, error, (skeleton, kinds, tags), tuple(laws), shown)
 
-    def _replayed(self, trace: Trace, values: dict[int, float]) -> Any:
-        """Run the function with plain numbers that follow the path."""
+    def _replayed(self, trace: Trace, chosen: list[dict[int, float]]) -> list[Any]:
+        """Run the function with plain numbers that follow the path, once for each choice of them."""
+        with symbolic_randomness(self.reach):
+            return [self._replay(trace, values) for values in chosen]
+
+    def _replay(self, trace: Trace, values: dict[int, float]) -> Any:
         results = [(name, evaluated(result, values, kind)) for name, result, kind in trace.results]
         replay = Replay(results, comes_back=trace.returned is not None)
         Replaying.current = replay
         try:
-            with running(Trace()), symbolic_randomness(self.reach):
+            with running(Trace()):
                 output = self._call(None)
         except Returned:
             return None
