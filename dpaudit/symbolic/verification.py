@@ -38,6 +38,8 @@ from dpaudit.symbolic.running.release import concrete, mechanism_of, release_of
 from dpaudit.symbolic.single import DIVERGENCE_ERROR
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from dpaudit.neighbours import Neighbours, Pair
     from dpaudit.result.model import Result
 
@@ -117,6 +119,12 @@ class CodeVerification:
         lines.append(f"  {self.pairs} pairs tried in both orders in {self.seconds:.2f} s, seed={self.seed}")
         lines.append(f"  {EXACT_MEANING}")
         return "\n".join(lines)
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the laws on both data sets of the pair that is shown, with matplotlib, and return the axes."""
+        from dpaudit.symbolic.picture import draw
+
+        return draw({"data": self.law, "neighbour": self.neighbour_law}, axes)
 
     def _repr_html_(self) -> str:
         facts = [
