@@ -35,6 +35,9 @@ DIVERGENCE_ERROR = 1e-11
 
 def epsilon(first: OutputCoordinate, second: OutputCoordinate) -> Interval:
     """Lower and upper end of epsilon, one way; LawError if the ratio cannot be bounded."""
+    closed = _closed(first.located, second.located)
+    if closed is not None:
+        return closed * (1.0 - DIVERGENCE_ERROR), closed * (1.0 + DIVERGENCE_ERROR)
     first, second = _moved(first, second)
     if first.value is not None and second.value is not None:
         worst = 0.0 if same_value(first.value, second.value) else math.inf
@@ -47,6 +50,16 @@ def epsilon(first: OutputCoordinate, second: OutputCoordinate) -> Interval:
         return value, value
     slack = first.error + second.error + DIVERGENCE_ERROR * value
     return max(0.0, value - slack), min(value + slack, _before(first, second, epsilon))
+
+
+def _closed(one: Located | None, other: Located | None) -> float | None:
+    """Epsilon of a law and the same one moved, if it is proportional to the distance: of Laplace laws, and on a grid."""
+    if one is None or other is None or one.source.name != other.source.name or one.factor != other.factor:
+        return None
+    distance = abs((one.shift - other.shift) / one.factor)
+    if one.source.decay is None or (one.source.integer and distance.denominator > 1):
+        return None
+    return one.source.decay * float(distance)
 
 
 def _moved(first: OutputCoordinate, second: OutputCoordinate) -> tuple[OutputCoordinate, OutputCoordinate]:

@@ -105,3 +105,16 @@ def test_an_interval_holds_on_every_pair_of_a_sum_of_money():
         )
         assert verdict is Verdict.NO_VIOLATION_FOUND
         assert low <= truth <= high < 1.0001 * truth
+
+
+@pytest.mark.parametrize("level", [1e-4, 5.0])
+def test_a_claim_that_is_exactly_reached_is_verified_at_any_level(level):
+    laplace, geometric = 1.0 / level, -math.expm1(-level)
+    for function in (
+        lambda data, rng: data + rng.laplace(scale=laplace),
+        lambda data, rng: round(data + rng.laplace(scale=laplace)),
+        lambda data, rng: [data + rng.laplace(scale=laplace), 7.0 + rng.laplace()],
+        lambda data, rng: data + int(rng.geometric(geometric)) - int(rng.geometric(geometric)),
+    ):
+        assert verify(function, PureDP(level), [(0, 1)]).verified
+        assert verify(function, PureDP(0.99 * level), [(0, 1)]).verdict is Verdict.VIOLATION

@@ -246,8 +246,10 @@ def _coordinate(number: Any, joint: Joint) -> OutputCoordinate:
     region = joint.regions[drawn.index]
     dependent = joint.dependent(drawn.index)
     source = drawn.source
-    if dependent is None and type(number) is Linear and source.named is not None and _everything(source, region):
-        whole = Located(source, number.terms[0][1], number.constant).coordinate()
+    located = None
+    if dependent is None and type(number) is Linear and _everything(source, region):
+        located = Located(source, number.terms[0][1], number.constant)
+        whole = located.coordinate()
         if whole is not None:
             return whole
     chain = number.chain if type(number) is Image else ()
@@ -292,6 +294,7 @@ def _coordinate(number: Any, joint: Joint) -> OutputCoordinate:
         tag=tag,
         certified=certified,
         key=None if dependent is not None else (*key, constant),
+        located=located,
         error=error.bound,
         origin=origin,
         function=function,

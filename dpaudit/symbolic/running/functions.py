@@ -21,7 +21,7 @@ from dpaudit.symbolic.running.loops.places import is_called
 from dpaudit.symbolic.running.reach import Reach
 from dpaudit.symbolic.running.undo import Undo
 from dpaudit.symbolic.values import arithmetic, comparing, transforming
-from dpaudit.symbolic.values.array_functions import FUNCTIONS, asarray_of
+from dpaudit.symbolic.values.array_functions import FUNCTIONS, MOVING, asarray_of
 from dpaudit.symbolic.values.arrays import SymbolicArray, has_symbols
 from dpaudit.symbolic.values.paths import is_user_code
 from dpaudit.symbolic.values.symbols import is_symbol
@@ -43,7 +43,9 @@ _MATH = {
 
 
 _OF_LISTS = sorted(
-    name for name in FUNCTIONS if isinstance(getattr(np, name, None), _DISPATCHED) and name[-5:] != "_like"
+    name
+    for name in FUNCTIONS.keys() - MOVING
+    if isinstance(getattr(np, name, None), _DISPATCHED) and not name.endswith("_like")
 )
 """Functions of numpy that are followed for arrays: numpy asks a list for plain numbers before it looks at what is in it."""
 

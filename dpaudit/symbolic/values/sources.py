@@ -30,7 +30,8 @@ class Source:
 
     ``form`` is its normal form, ``named`` the law of ``factor * x + shift`` where ``exact`` has a name for it, and
     ``shares`` the exact probabilities if the support is finite, ``every`` the first and last of many whole numbers that are
-    equally likely. ``log_below`` and ``log_above`` are the logs of the distribution
+    equally likely. If the law moved by ``z`` has an epsilon of ``decay |z|``, that is known to a few units of the last place.
+    ``log_below`` and ``log_above`` are the logs of the distribution
     function and of its complement, where they are quicker than the form. ``log_error`` bounds the error of a log-mass
     (see :mod:`~dpaudit.symbolic.values.rounding`).
     """
@@ -43,6 +44,7 @@ class Source:
     log_below: Callable[[Array], Array] | None = None
     log_above: Callable[[Array], Array] | None = None
     every: tuple[int, int] | None = None
+    decay: float | None = None
     log_error: rounding.LogError = rounding.OF_SUMS
 
     @property
@@ -114,6 +116,8 @@ class Source:
             first, last = max(self._whole(region), key=lambda part: part[1] - part[0])
             chosen: list[int] = [int(rng.integers(first, last, endpoint=True)) for _ in range(size)]
             return np.array(chosen, dtype=np.float64)
+        if self.name.startswith("geometric("):
+            return self._waiting_time(region, size, rng)
         quick = self._by_quantile(region, size, rng)
         if quick is not None:
             return quick
@@ -121,6 +125,16 @@ class Source:
         from dpaudit.symbolic.values.forms import restricted
 
         return sample_form(restricted(self.form, region), size, rng)
+
+    def _waiting_time(self, region: Region, size: int, rng: np.random.Generator) -> Array:
+        """Draw numbers of trials in the likeliest part of a region, by inverting the distribution function."""
+        assert self.form.lattice is not None
+        first, last = max(region.whole_numbers(), key=lambda ends: self.form.lattice.log_range(*ends))  # type: ignore[union-attr]
+        first = max(first, 1.0)
+        one, two = self.form.lattice.log_mass(np.array([1, 2]))
+        rate = float(one - two) if two > -np.inf else 745.0
+        waited = np.floor(-np.log1p(rng.random(size) * math.expm1(-rate * (last - first + 1.0))) / rate)
+        return np.minimum(first + waited, last)
 
     def _by_quantile(self, region: Region, size: int, rng: np.random.Generator) -> Array | None:
         """Draw by inverting the distribution function on one part of the region; None where that loses its digits."""
@@ -218,7 +232,8 @@ def geometric(success: float) -> Source:
 def two_sided_geometric(success: float) -> Source:
     """The difference of two independent geometric draws."""
     scale = -1.0 / math.log1p(-success)
-    return Source(f"difference of two geometric({success!r})", exact.DiscreteLaplace(0, scale).form())
+    name = f"difference of two geometric({success!r})"
+    return Source(name, exact.DiscreteLaplace(0, scale).form(), decay=-math.log1p(-success))
 
 
 def poisson(mean: float) -> Source:
@@ -330,6 +345,7 @@ _LAPLACE = Source(
     quantile=lambda u: np.where(u < 0.5, np.log(2.0 * u), -np.log(2.0 * (1.0 - u))),
     log_below=_log_laplace,
     log_above=lambda x: _log_laplace(-x),
+    decay=1.0,
 )
 _GAUSSIAN = Source(
     "normal",
