@@ -31,15 +31,15 @@ from dpaudit.errors import CannotFollow, LawError
 from dpaudit.exact.form import canonical, form_of
 from dpaudit.exact.laws.mixture import add
 from dpaudit.symbolic import single
+from dpaudit.symbolic.draws.rounding import ELEMENTARY, LARGEST_LOG
 from dpaudit.symbolic.laws.outputs import OutputCoordinate
 from dpaudit.symbolic.running.extraction import Extraction
 from dpaudit.symbolic.values import forms
-from dpaudit.symbolic.values.rounding import ELEMENTARY, LARGEST_LOG
 
 Interval = tuple[float, float]
 
 LEAST_MASS = 1e-12
-"""What a violation of a claim without delta must exceed the claim by, as a probability.
+"""The least probability by which something must exceed a claim without delta to be a violation.
 
 Numbers in the code are rounded: a cumulative sum of probabilities may end at 1 - 2^-52, and so leave an outcome of
 probability 2e-16 that nobody meant. Sums of thousands of such errors are below this."""

@@ -6,7 +6,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from dpaudit.symbolic.values import counts, rounding, sources
+from dpaudit.symbolic.draws import counts, rounding, sources
 from dpaudit.symbolic.values.regions import Region
 
 mpmath.mp.dps = 60

@@ -22,12 +22,13 @@ import numpy as np
 
 from dpaudit.exact.form import Array, Continuous, Form, Tail
 from dpaudit.exact.quadrature import log_integral, log_integrals, resolved
+from dpaudit.symbolic.draws import rounding
+from dpaudit.symbolic.draws.sources import Source
 from dpaudit.symbolic.laws import shared_draw
 from dpaudit.symbolic.laws.tables import Cumulative
-from dpaudit.symbolic.values import forms, rounding
+from dpaudit.symbolic.values import forms
 from dpaudit.symbolic.values.paths import Constraint, Stop, Trace
 from dpaudit.symbolic.values.regions import FULL, Region
-from dpaudit.symbolic.values.sources import Source
 
 INTEGRAL_ERROR = 1e-11
 """Relative error allowed for one integral over closed forms; measured errors are below 1e-12."""

@@ -19,13 +19,14 @@ from dpaudit._util.values import is_frame, is_series
 from dpaudit.errors import LawError
 from dpaudit.exact.form import Form, log_total
 from dpaudit.mechanism import Raised
+from dpaudit.symbolic.draws import rounding
+from dpaudit.symbolic.draws.sources import Source
 from dpaudit.symbolic.laws.joint import Joint
-from dpaudit.symbolic.values import forms, rounding
+from dpaudit.symbolic.values import forms
 from dpaudit.symbolic.values.arrays import SymbolicArray
 from dpaudit.symbolic.values.operations import Affine, Clip, Floor, Increasing, Operation, RoundTo, Truncate
 from dpaudit.symbolic.values.paths import Stop
 from dpaudit.symbolic.values.regions import FULL, Region
-from dpaudit.symbolic.values.sources import Source
 from dpaudit.symbolic.values.symbols import Image, Linear, PendingComparison, Steps, is_symbol
 from dpaudit.symbolic.values.transforming import merge
 

@@ -25,6 +25,7 @@ import numpy as np
 from dpaudit._util.validation import shorten
 from dpaudit.errors import CannotFollow, MechanismError
 from dpaudit.mechanism import Raised
+from dpaudit.symbolic.draws.rounding import ELEMENTARY
 from dpaudit.symbolic.laws.joint import Joint
 from dpaudit.symbolic.laws.outputs import OutputCoordinate, coordinates, kind_of, merged_sums, read, settle
 from dpaudit.symbolic.running.coverage import Lines
@@ -37,7 +38,6 @@ from dpaudit.symbolic.running.reach import Reach
 from dpaudit.symbolic.running.state import PlainVariables
 from dpaudit.symbolic.values.paths import Fork, PathCut, Returned, Stop, Trace, active, is_user_code, running
 from dpaudit.symbolic.values.regions import Region
-from dpaudit.symbolic.values.rounding import ELEMENTARY
 from dpaudit.symbolic.values.symbols import is_symbol
 
 Release = Callable[[Any, np.random.Generator], Any]
@@ -367,7 +367,7 @@ def _made_by_us(error: BaseException) -> bool:
 
 _FOLDER = Path(__file__).parents[1]
 _REPLACED = (_FOLDER / "running" / name for name in ("functions.py", "randomness.py"))
-_OURS = {str(path) for path in (*(_FOLDER / "values").glob("*.py"), *_REPLACED)}
+_OURS = {str(path) for path in (*(_FOLDER / "values").glob("*.py"), *(_FOLDER / "draws").glob("*.py"), *_REPLACED)}
 
 
 class _Nothing:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from dpaudit.symbolic.values.sources import Source
+    from dpaudit.symbolic.draws.sources import Source
 
 MOST_DECISIONS = 5_000
 """Largest number of choices on one path; a loop that asks for more is cut."""

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.symbolic.values import arithmetic, operations, sources
+from dpaudit.symbolic.draws import sources
+from dpaudit.symbolic.values import arithmetic, operations
 from dpaudit.symbolic.values.operations import Affine, Clip
 from dpaudit.symbolic.values.paths import active, stop
 from dpaudit.symbolic.values.regions import Region

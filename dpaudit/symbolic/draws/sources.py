@@ -18,7 +18,7 @@ from scipy.special import log_ndtr, ndtri
 
 from dpaudit import exact
 from dpaudit.exact.form import Array, Continuous, Form, Integers, Lattice, Tail, form_of, log_sum
-from dpaudit.symbolic.values import counts, rounding
+from dpaudit.symbolic.draws import counts, rounding
 from dpaudit.symbolic.values.regions import End, Region
 
 Points = dict[Any, float]
@@ -33,7 +33,7 @@ class Source:
     equally likely. If the law moved by ``z`` has an epsilon of ``decay |z|``, that is known to a few units of the last place.
     ``log_below`` and ``log_above`` are the logs of the distribution
     function and of its complement, where they are quicker than the form. ``log_error`` bounds the error of a log-mass
-    (see :mod:`~dpaudit.symbolic.values.rounding`).
+    (see :mod:`~dpaudit.symbolic.draws.rounding`).
     """
 
     name: str

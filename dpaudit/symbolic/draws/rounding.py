@@ -31,8 +31,8 @@ import numpy as np
 
 if TYPE_CHECKING:
     from dpaudit.exact.form import Continuous
+    from dpaudit.symbolic.draws.sources import Source
     from dpaudit.symbolic.values.regions import RealNumber, Region
-    from dpaudit.symbolic.values.sources import Source
 
 UNIT = 2.0**-53
 ELEMENTARY = 16.0 * UNIT
@@ -45,7 +45,7 @@ LogError = Callable[[float, float, float], float]
 
 
 class Steepness(NamedTuple):
-    """Where a standard density is above ``exp(-760)``: the largest ``|x|``, slope of its logarithm, and their product."""
+    """Bounds where a standard density is above ``exp(-760)``: the largest ``|x|``, slope of its logarithm, and their product."""
 
     reach: float
     slope: float

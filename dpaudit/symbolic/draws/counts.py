@@ -16,7 +16,7 @@ import numpy as np
 
 from dpaudit.errors import LawError
 from dpaudit.exact.form import Array, Integers, log_sum
-from dpaudit.symbolic.values.rounding import ELEMENTARY, UNIT
+from dpaudit.symbolic.draws.rounding import ELEMENTARY, UNIT
 
 _FEW = 16
 """Below it logarithms of factorials are exact sums, above it Stirling's series has four terms to 1e-16."""
