@@ -108,7 +108,8 @@ class CodeVerification:
             lines.append(f"  {self.undecided} pairs are not decided: the interval contains the claimed value")
         if self.rare:
             lines.append(
-                f"  On {self.rare} pairs only events of probability below {comparison.LEAST_MASS:g} in all break the claim.\n"
+                f"  On {self.rare} pair{'s' * (self.rare > 1)} only events of probability below "
+                f"{comparison.LEAST_MASS:g} in all break the claim.\n"
                 "  That is no violation: numbers that are rounded may be the reason, such as probabilities that do not quite\n"
                 "  sum to 1."
             )
