@@ -313,11 +313,6 @@ def log_sum(values: Array) -> float:
     return top + math.log(float(np.exp(values - top).sum())) if math.isfinite(top) else top
 
 
-def log_difference(larger: float, smaller: float) -> float:
-    """``log(exp(larger) - exp(smaller))``, minus infinity if the difference is not positive."""
-    return larger + math.log(-math.expm1(smaller - larger)) if smaller < larger else -math.inf
-
-
 def is_real(outcome: Any) -> bool:
     """Return True if an outcome is a number on the real line."""
     return isinstance(outcome, int | float | np.integer | np.floating) and not isinstance(outcome, bool)

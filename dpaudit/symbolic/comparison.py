@@ -10,6 +10,8 @@ overlap, so epsilon is the largest over the skeletons, and delta the sum. Inside
   jointly quasi-convex), and the marginal law of each coordinate gives a lower end (forgetting the others is
   post-processing).
 
+Laws of single numbers are compared in :mod:`~dpaudit.symbolic.single`, with ends that are rounded outwards.
+
 Errors of the weights: if all are within a factor ``exp(r)`` of the truth, the log-ratio of two densities moves by at most
 ``r_P + r_Q`` at every output, so epsilon moves by no more, and ``exp(-r_P) delta(e + r) <= true delta <= exp(r_P) delta(e -
 r)`` with ``r = r_P + r_Q``. An unknown part of probability ``s`` of either law adds at most ``s_P`` to delta, takes at most
@@ -25,21 +27,22 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from dpaudit.errors import CannotFollow, LawError
-from dpaudit.exact import Product
-from dpaudit.exact.divergences import divergence
-from dpaudit.exact.form import Continuous, canonical, form_of
+from dpaudit.exact.form import canonical, form_of
 from dpaudit.exact.laws.mixture import add
+from dpaudit.symbolic import single
+from dpaudit.symbolic.draws.rounding import ELEMENTARY, LARGEST_LOG
 from dpaudit.symbolic.laws.outputs import OutputCoordinate
 from dpaudit.symbolic.running.extraction import Extraction
 from dpaudit.symbolic.values import forms
 
 Interval = tuple[float, float]
 
-DIVERGENCE_ERROR = 1e-11
-"""Relative error allowed for an epsilon or delta between two laws of ``dpaudit.exact``."""
+LEAST_MASS = 1e-12
+"""The least probability by which something must exceed a claim without delta to be a violation.
+
+Numbers in the code are rounded: a cumulative sum of probabilities may end at 1 - 2^-52, and so leave an outcome of
+probability 2e-16 that nobody meant. Sums of thousands of such errors are below this."""
 
 
 _LEAST_DELTA = 1e-10
@@ -78,6 +81,11 @@ def log_ratio_range(P: Extraction, Q: Extraction) -> Interval:
     return forward[0] + backward[0], forward[1] + backward[1]
 
 
+def epsilon_above_floor(P: Extraction, Q: Extraction) -> float:
+    """Largest epsilon, in steps of about a ten-thousandth, at which delta is certain to be above ``LEAST_MASS``."""
+    return _shown_by_delta(lambda level: delta(P, Q, level)[0] - LEAST_MASS)
+
+
 def delta(P: Extraction, Q: Extraction, level: float) -> Interval:
     """Lower and upper end of the larger of both deltas at epsilon ``level``."""
     ends = [_delta(first, second, level) for first, second in ((P, Q), (Q, P))]
@@ -98,7 +106,7 @@ def _one_way(P: Extraction, Q: Extraction) -> Interval:
         whole = math.log(_weight(terms) / _weight(others))
         inner_low, inner_high = _block_epsilon(terms, others, thorough=len(blocks) <= _FEW_BLOCKS)
         low, high = max(low, whole, inner_low), max(high, whole, inner_high)
-    slack = error + DIVERGENCE_ERROR * (low if math.isfinite(low) else 0.0)
+    slack = error + ELEMENTARY * (4.0 + (low if math.isfinite(low) else 0.0))
     if P.rest > 0.0:
         high = math.inf
     if Q.rest > 0.0:
@@ -144,8 +152,8 @@ def _delta(P: Extraction, Q: Extraction, level: float, blocks: list[Block] | Non
         inner_low = _block_delta(terms, others, level + error)[0]
         inner_high = _block_delta(terms, others, level - error)[1]
         low, high = low + inner_low, high + inner_high
-    low = low * math.exp(-P.error) * (1.0 - DIVERGENCE_ERROR) - _raised(Q.rest, level)
-    return max(0.0, low), min(1.0, high * math.exp(P.error) * (1.0 + DIVERGENCE_ERROR) + P.rest)
+    low = low * math.exp(-P.error) * (1.0 - ELEMENTARY) - _raised(Q.rest, level)
+    return max(0.0, low), min(1.0, high * math.exp(P.error) * (1.0 + ELEMENTARY) + P.rest)
 
 
 def _skeletons(P: Extraction, Q: Extraction) -> list[Block]:
@@ -236,7 +244,11 @@ def _mixed(group: list[Term], place: int) -> Term:
         return Term(weight, group[0].laws)
     group = [Term(math.fsum(term.weight for term in equal), equal[0].laws) for equal in same.values()]
     parts = [form_of(term.laws[place].law).scaled(math.log(term.weight / weight)) for term in group]
-    law = OutputCoordinate(forms.PartLaw(add(parts)), certified=all(term.laws[place].certified for term in group))
+    law = OutputCoordinate(
+        forms.PartLaw(add(parts)),
+        certified=all(term.laws[place].certified for term in group),
+        error=max(term.laws[place].error for term in group) + ELEMENTARY * LARGEST_LOG,
+    )
     return Term(weight, (*group[0].laws[:place], law, *group[0].laws[place + 1 :]))
 
 
@@ -252,12 +264,13 @@ def _block_epsilon(terms: list[Term], others: list[Term], *, thorough: bool) -> 
         ratio = math.log(terms[0].weight / others[0].weight)
         return ratio, ratio
     if len(terms) == 1 and len(others) == 1:
-        return _exactly(lambda: _term_epsilon(terms[0], others[0]))
+        return _if_bounded(lambda: _term_epsilon(terms[0], others[0]))
     if len(terms[0].laws) == 1:
-        return _exactly(lambda: _pair(_mixed(terms, 0), _mixed(others, 0)))
+        return _if_bounded(lambda: _term_epsilon(_mixed(terms, 0), _mixed(others, 0)))
     points = _points_epsilon(terms, others)
     if points is not None:
-        return points, points
+        slack = _law_error(terms) + _law_error(others) + ELEMENTARY * LARGEST_LOG
+        return points - slack, points + slack
     low = max(_marginal_epsilon(terms, others, place) for place in range(len(terms[0].laws)))
     return low, max(low, _matched_epsilon(terms, others))
 
@@ -267,78 +280,33 @@ def _uncertified(terms: list[Term], others: list[Term]) -> float:
     if len(terms[0].laws) > 1:
         return _shown_by_delta(lambda level: _block_delta(terms, others, level)[0] - _LEAST_DELTA)
     first, second = _mixed(terms, 0), _mixed(others, 0)
-    _check_atoms(first.laws[0], second.laws[0])
-    curve = divergence._profile(first.laws[0].law, second.laws[0].law)
     moved = math.log(second.weight / first.weight)
-    return _shown_by_delta(lambda level: first.weight * curve(level + moved) - _LEAST_DELTA)
+    curve = single.delta_curve(first.laws, second.laws)
+    return _shown_by_delta(lambda level: first.weight * curve(level + moved)[0] - _LEAST_DELTA)
 
 
-def _exactly(compute: Callable[[], float]) -> Interval:
+def _if_bounded(compute: Callable[[], Interval]) -> Interval:
+    """Return an interval, or the widest one if the ratio cannot be bounded, for instance in a tail that is not known."""
     try:
-        value = compute()
-    except LawError:  # the ratio cannot be bounded, for instance in a tail that is not known
+        return compute()
+    except LawError:
         return 0.0, math.inf
-    return value, value
 
 
-def _pair(first: Term, second: Term) -> float:
-    return math.log(first.weight / second.weight) + _law_epsilon(first.laws[0], second.laws[0])
+def _term_epsilon(first: Term, second: Term) -> Interval:
+    """Epsilon of two products with weights: the sum over the coordinates and of the log-ratio of the weights."""
+    ends = [single.epsilon(a, b) for a, b in zip(first.laws, second.laws, strict=True)]
+    whole = math.log(first.weight / second.weight)
+    return whole + math.fsum(low for low, _ in ends), whole + math.fsum(high for _, high in ends)
 
 
-def _term_epsilon(first: Term, second: Term) -> float:
-    return math.log(first.weight / second.weight) + math.fsum(
-        _law_epsilon(a, b) for a, b in zip(first.laws, second.laws, strict=True)
-    )
+def _law_error(terms: Sequence[Term]) -> float:
+    """Largest error of the log-density of a product, weights left out."""
+    return max(math.fsum(law.error for law in term.laws) for term in terms)
 
 
 def _certified(terms: list[Term], others: list[Term]) -> bool:
     return all(law.certified for side in (terms, others) for term in side for law in term.laws)
-
-
-def _law_epsilon(first: OutputCoordinate, second: OutputCoordinate) -> float:
-    if first.value is not None and second.value is not None:
-        return 0.0 if _same_value(first.value, second.value) else math.inf
-    if first.law == second.law or (first.key is not None and first.key == second.key):
-        return 0.0
-    _check_atoms(first, second)
-    return divergence.epsilon(first.law, second.law, order="forward")
-
-
-def _same_value(first: float, second: float) -> bool:
-    """Return True for one outcome; two NaN are."""
-    return canonical(first) == canonical(second) or (first != first and second != second)
-
-
-def _check_atoms(first: OutputCoordinate, second: OutputCoordinate) -> None:
-    """Refuse atoms that differ by rounding only: whether they are one outcome decides between zero and infinity."""
-    _check_jumps(first.form().continuous, second.form().continuous)
-    a, b = (
-        np.array([x for x in law.form().atoms if isinstance(x, float | int)], dtype=float) for law in (first, second)
-    )
-    if a.size and b.size and a.size * b.size < 1 << 20:
-        gap = np.abs(a[:, None] - b)
-        close = (gap > 0.0) & (gap <= 1e-11 * np.maximum(np.abs(a[:, None]), np.abs(b)))
-        if close.any():
-            raise CannotFollow(
-                "Two outcomes differ by rounding only, so the law over the reals is not decided by floats"
-            )
-
-
-def _check_jumps(P: Continuous | None, Q: Continuous | None) -> None:
-    """Refuse densities that jump at places which differ by rounding only: between them the ratio would be infinite."""
-    if P is None or Q is None:
-        return
-    jumps = []
-    for part in (P, Q):
-        x = np.array(part.kinks, dtype=float)
-        with np.errstate(invalid="ignore"):
-            jump = np.abs(part.log_density(x, 1) - part.log_density(x, -1)) if x.size else x
-        jumps.append(x[~(jump < 1e-6)] if x.size else x)  # NaN: zero on both sides
-    a, b = jumps
-    if a.size and b.size and a.size * b.size < 1 << 20:
-        gap = np.abs(a[:, None] - b)
-        if ((gap > 0.0) & (gap <= 1e-11 * np.maximum(np.abs(a[:, None]), np.abs(b)))).any():
-            raise CannotFollow("Two densities end at places that differ by rounding only")
 
 
 def _points_epsilon(terms: Sequence[Term], others: Sequence[Term]) -> float | None:
@@ -372,7 +340,7 @@ def _table(terms: Sequence[Term], most: int = 1 << 17) -> dict[tuple[Any, ...], 
 
 def _marginal_epsilon(terms: list[Term], others: list[Term], place: int) -> float:
     try:
-        return _pair(_only(terms, place), _only(others, place))
+        return _term_epsilon(_only(terms, place), _only(others, place))[0]
     except LawError:
         return 0.0
 
@@ -389,7 +357,7 @@ def _matched_epsilon(terms: list[Term], others: list[Term]) -> float:
         options = []
         for k in free:
             try:
-                options.append((_term_epsilon(term, others[k]), k))
+                options.append((_term_epsilon(term, others[k])[1], k))
             except LawError:
                 continue
         if not options or min(options)[0] == math.inf:
@@ -419,16 +387,22 @@ def _block_delta(terms: list[Term], others: list[Term], level: float) -> Interva
         # w (P - e^(level) v/w Q)+ : the divergence of the laws at a shifted epsilon.
         moved = level + math.log(second.weight / first.weight)
         try:
-            value = first.weight * _law_delta(first.laws, second.laws, moved)
+            low, high = single.delta_curve(first.laws, second.laws)(moved)
         except LawError:  # several coordinates with a density
             return _product_delta(first, second, moved)
-        return value, value
+        return first.weight * low, first.weight * high
     tables = [_table(side) for side in (terms, others)]
     if tables[0] is not None and tables[1] is not None:
-        value = math.fsum(
-            max(0.0, mass - _raised(tables[1].get(point, 0.0), level)) for point, mass in tables[0].items()
-        )
-        return value, value
+        mine, theirs = _law_error(terms) + ELEMENTARY, _law_error(others) + ELEMENTARY
+        ends = [
+            math.exp(sign * mine)
+            * math.fsum(
+                max(0.0, mass - _raised(tables[1].get(point, 0.0), level - sign * (mine + theirs)))
+                for point, mass in tables[0].items()
+            )
+            for sign in (-1.0, 1.0)
+        ]
+        return ends[0], ends[1]
     low = 0.0
     for place in range(len(terms[0].laws)):
         try:
@@ -442,27 +416,9 @@ def _product_delta(first: Term, second: Term, level: float) -> Interval:
     """Delta of a product that is not composed exactly: zero where epsilon says so, and at least that of one coordinate."""
     low = 0.0
     for a, b in zip(first.laws, second.laws, strict=True):
-        low = max(low, first.weight * _law_delta((a,), (b,), level))
-    epsilons = _exactly(lambda: math.fsum(_law_epsilon(a, b) for a, b in zip(first.laws, second.laws, strict=True)))
+        low = max(low, first.weight * single.delta_curve((a,), (b,))(level)[0])
+    epsilons = _if_bounded(lambda: _term_epsilon(Term(1.0, first.laws), Term(1.0, second.laws)))
     return low, (low if epsilons[1] <= level else first.weight)
-
-
-def _law_delta(first: tuple[OutputCoordinate, ...], second: tuple[OutputCoordinate, ...], level: float) -> float:
-    for a, b in zip(first, second, strict=True):
-        if a.value is not None and b.value is not None:
-            if not _same_value(a.value, b.value):
-                return 1.0
-        else:
-            _check_atoms(a, b)
-    pairs = [(a, b) for a, b in zip(first, second, strict=True) if a.value is None or b.value is None]
-    if not pairs:
-        return max(0.0, -math.expm1(min(level, 0.0)))
-    P = Product([a.law for a, _ in pairs]) if len(pairs) > 1 else pairs[0][0].law
-    Q = Product([b.law for _, b in pairs]) if len(pairs) > 1 else pairs[0][1].law
-    if P == Q or all(a.key is not None and a.key == b.key for a, b in pairs):
-        return max(0.0, -math.expm1(min(level, 0.0)))
-    value = divergence._profile(P, Q)(level)
-    return min(1.0, max(0.0, value, -math.expm1(min(level, 0.0))))
 
 
 def _matched_delta(terms: list[Term], others: list[Term], level: float) -> float:

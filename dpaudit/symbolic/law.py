@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from dpaudit.exact.form import form_of
 from dpaudit.symbolic.comparison import Term, _merged
 from dpaudit.symbolic.running.extraction import Extraction
 from dpaudit.symbolic.values.forms import PartLaw
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 _MOST_SHOWN = 12
 
@@ -91,6 +94,19 @@ class ExtractedLaw:
     def sample(self, size: int, rng: np.random.Generator) -> Any:
         """Draw outputs from the law, without running the function."""
         return self.to_exact().sample(size, rng)
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the law of one number or of finitely many outcomes with matplotlib, and return the axes.
+
+        >>> import matplotlib
+        >>> matplotlib.use("Agg")
+        >>> from dpaudit.symbolic import law_of
+        >>> law_of(lambda data, rng: max(0.0, data + rng.laplace()), 1.0).plot().get_ylabel()
+        'density and probability'
+        """
+        from dpaudit.symbolic.picture import draw
+
+        return draw({"law": self}, axes)
 
     def __str__(self) -> str:
         lines = []

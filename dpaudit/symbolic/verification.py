@@ -35,8 +35,11 @@ from dpaudit.symbolic.running.coverage import Lines
 from dpaudit.symbolic.running.extraction import Extraction, Limits, extract
 from dpaudit.symbolic.running.reach import Reach
 from dpaudit.symbolic.running.release import concrete, mechanism_of, release_of
+from dpaudit.symbolic.single import DIVERGENCE_ERROR
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from dpaudit.neighbours import Neighbours, Pair
     from dpaudit.result.model import Result
 
@@ -56,7 +59,8 @@ class CodeVerification:
     ``shown`` pair (the smallest violating pair, or the worst of all), and ``epsilon`` the largest epsilon over all pairs.
     The verdict is VIOLATION if the lower end of a pair breaks the claim, NO_VIOLATION_FOUND if the upper ends of all pairs
     keep it, and INCONCLUSIVE otherwise. ``missed`` are lines of the user's code that no pair reached. ``unfollowed`` is
-    the reason why some pairs could not be compared.
+    the reason why some pairs could not be compared. On ``rare`` pairs what breaks the claim has a probability below 1e-12,
+    which the rounding of numbers in the code explains: the lower end of their interval leaves it out, so they are undecided.
     """
 
     mechanism: str
@@ -73,6 +77,7 @@ class CodeVerification:
     pairs: int
     undecided: int
     unfollowed: CannotFollow | None
+    rare: int
     missed: tuple[tuple[str, int], ...]
     seconds: float
     seed: int
@@ -101,6 +106,13 @@ class CodeVerification:
             lines.append(f"  largest epsilon over all pairs: {_shown(self.epsilon)}")
         if self.undecided:
             lines.append(f"  {self.undecided} pairs are not decided: the interval contains the claimed value")
+        if self.rare:
+            lines.append(
+                f"  On {self.rare} pair{'s' * (self.rare > 1)} only events of probability below "
+                f"{comparison.LEAST_MASS:g} in all break the claim.\n"
+                "  That is no violation: numbers that are rounded may be the reason, such as probabilities that do not quite\n"
+                "  sum to 1."
+            )
         if self.unfollowed is not None:
             lines.append("  Some pairs could not be followed: " + str(self.unfollowed).replace("\n", "\n  "))
         if self.missed:
@@ -108,6 +120,12 @@ class CodeVerification:
         lines.append(f"  {self.pairs} pairs tried in both orders in {self.seconds:.2f} s, seed={self.seed}")
         lines.append(f"  {EXACT_MEANING}")
         return "\n".join(lines)
+
+    def plot(self, axes: Axes | None = None) -> Axes:
+        """Draw the laws on both data sets of the pair that is shown, with matplotlib, and return the axes."""
+        from dpaudit.symbolic.picture import draw
+
+        return draw({"data": self.law, "neighbour": self.neighbour_law}, axes)
 
     def _repr_html_(self) -> str:
         facts = [
@@ -244,6 +262,8 @@ class ClaimedQuantity:
     distance: Callable[[Any, Any], float] | None = (
         None  # of metric privacy: the quantity is divided by that of the pair
     )
+    floor: Callable[[Extraction, Extraction, float], float] | None = None
+    """For claims without delta: an upper end of the probability by which a pair exceeds a level."""
 
     def on(self, pair: Pair, P: Extraction, Q: Extraction) -> Interval:
         """The interval for one pair."""
@@ -254,6 +274,17 @@ class ClaimedQuantity:
         if distance > 0.0:
             return low / distance, high / distance
         return math.inf if low > 0.0 else 0.0, math.inf if high > 0.0 else 0.0
+
+    def above_floor(self, pair: Pair, P: Extraction, Q: Extraction) -> tuple[Interval, bool]:
+        """The interval, and True if its lower end was lowered because what breaks the claim is too rare to count."""
+        low, high = self.on(pair, P, Q)
+        if low <= self.limit or self.floor is None:
+            return (low, high), False
+        level = self.limit if self.distance is None else self.limit * self.distance(pair.data, pair.neighbour)
+        if self.floor(P, Q, level) > comparison.LEAST_MASS:
+            return (low, high), False
+        shown = comparison.epsilon_above_floor(P, Q) if self.quantity == "epsilon" else 0.0
+        return (min(shown, self.limit), high), True
 
     def excess(self, interval: Interval) -> float:
         """How far the lower end is above the limit, on a scale on which a search can climb."""
@@ -268,13 +299,20 @@ def measure_of(claim: Claim, tolerance: float) -> ClaimedQuantity:
     slack = 1.0 + tolerance
     match claim:
         case PureDP(epsilon=allowed):
-            return ClaimedQuantity("epsilon", allowed, allowed * slack, comparison.epsilon)
+            return ClaimedQuantity("epsilon", allowed, allowed * slack, comparison.epsilon, floor=_excess)
         case MetricDP(epsilon=allowed):
             return ClaimedQuantity(
-                "epsilon per distance", allowed, allowed * slack, comparison.epsilon, distance=claim.between
+                "epsilon per distance",
+                allowed,
+                allowed * slack,
+                comparison.epsilon,
+                distance=claim.between,
+                floor=_excess,
             )
         case BoundedRange(epsilon=allowed):
-            return ClaimedQuantity("range of the log-ratio", allowed, allowed * slack, comparison.log_ratio_range)
+            return ClaimedQuantity(
+                "range of the log-ratio", allowed, allowed * slack, comparison.log_ratio_range, floor=_impossible
+            )
         case ApproxDP(epsilon=level):
             allowed = claim.delta_claimed
             return ClaimedQuantity(
@@ -289,6 +327,7 @@ def measure_of(claim: Claim, tolerance: float) -> ClaimedQuantity:
                 allowed,
                 allowed * slack,
                 lambda P, Q: _renyi(P, Q, [order], [1.0]),
+                floor=_impossible,
             )
         case ZeroConcentratedDP(rho=allowed):
             return ClaimedQuantity(
@@ -296,6 +335,7 @@ def measure_of(claim: Claim, tolerance: float) -> ClaimedQuantity:
                 allowed,
                 allowed * slack,
                 lambda P, Q: _renyi(P, Q, list(ORDERS), list(ORDERS)),
+                floor=_impossible,
             )
     grid = profile_grid(claim)
     bound = np.asarray(claim.delta(grid)) * slack + ROUNDING_FLOOR
@@ -307,6 +347,16 @@ def measure_of(claim: Claim, tolerance: float) -> ClaimedQuantity:
     return ClaimedQuantity("delta above the claimed profile", 0.0, 0.0, above)
 
 
+def _excess(P: Extraction, Q: Extraction, level: float) -> float:
+    return comparison.delta(P, Q, level)[1]
+
+
+def _impossible(P: Extraction, Q: Extraction, _level: float) -> float:
+    """Return the probability of outcomes that only one data set has, if laws of finitely many differ in that; one otherwise."""
+    few = all(ExtractedLaw(law).outcomes() is not None for law in (P, Q))
+    return comparison.delta(P, Q, 700.0)[1] if few and comparison.epsilon(P, Q)[0] == math.inf else 1.0
+
+
 def _renyi(P: Extraction, Q: Extraction, orders: list[float], divisors: list[float]) -> Interval:
     try:
         laws = ExtractedLaw(P).to_exact(), ExtractedLaw(Q).to_exact()
@@ -316,7 +366,7 @@ def _renyi(P: Extraction, Q: Extraction, orders: list[float], divisors: list[flo
         ]
     except LawError:
         return 0.0, math.inf
-    slack = P.error + Q.error + comparison.DIVERGENCE_ERROR
+    slack = P.error + Q.error + DIVERGENCE_ERROR
     return max(values) * (1.0 - slack), max(values) * (1.0 + slack) + 64.0 * (P.error + Q.error)
 
 
@@ -337,6 +387,7 @@ class _Search:
         self.intervals: dict[Any, tuple[Pair, Interval, Interval]] = {}
         self.unfollowed: CannotFollow | None = None
         self.unfollowed_pairs: set[Any] = set()
+        self.rare: set[Any] = set()
 
     def law(self, data: Any) -> Extraction:
         """Extract the law on one data set, once."""
@@ -353,7 +404,7 @@ class _Search:
                 return -1.0
             try:
                 P, Q = self.law(pair.data), self.law(pair.neighbour)
-                value = self.measure.on(pair, P, Q)
+                value, rare = self.measure.above_floor(pair, P, Q)
                 pure = value if self.measure.quantity == "epsilon" else comparison.epsilon(P, Q)
             except CannotFollow as error:
                 self.unfollowed_pairs.add(key)
@@ -362,6 +413,8 @@ class _Search:
                     raise GivenUp from None
                 return -1.0
             self.intervals[key] = pair, value, pure
+            if rare:
+                self.rare.add(key)
         return self.measure.excess(self.intervals[key][1])
 
     def reach_missed_lines(self, neighbours: Neighbours, examples: int, seed: int) -> None:
@@ -421,6 +474,7 @@ class _Search:
             neighbour_law=ExtractedLaw(self.law(pair.neighbour)),
             pairs=len(found),
             undecided=len(undecided),
+            rare=len(self.rare),
             unfollowed=self.unfollowed,
             missed=tuple(self.lines.missed(self.function)),
             seconds=seconds,

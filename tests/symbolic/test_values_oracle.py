@@ -13,7 +13,8 @@ from scipy import integrate, stats
 
 from dpaudit.errors import CannotFollow
 from dpaudit.symbolic import law_of
-from dpaudit.symbolic.values import forms, operations, sources
+from dpaudit.symbolic.draws import sources
+from dpaudit.symbolic.values import forms, operations
 from dpaudit.symbolic.values.regions import Region
 
 OPERATIONS = [

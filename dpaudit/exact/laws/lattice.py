@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpaudit._util.validation import check_finite, check_positive
 from dpaudit.errors import InvalidArgument
-from dpaudit.exact.form import Array, Form, FormLaw, Integers, Lattice, Tail, log_difference
+from dpaudit.exact.form import Array, Form, FormLaw, Integers, Lattice, Tail
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +66,4 @@ class DiscreteLaplace(FormLaw):
         if stop < start:
             return -math.inf
         peak = math.log(math.tanh(0.5 / self.scale)) - math.log(-math.expm1(-1.0 / self.scale))
-        return peak + log_difference(-start / self.scale, -(stop + 1.0) / self.scale)
+        return peak - start / self.scale + math.log(-math.expm1(-(stop - start + 1.0) / self.scale))

@@ -22,12 +22,13 @@ import numpy as np
 
 from dpaudit.exact.form import Array, Continuous, Form, Tail
 from dpaudit.exact.quadrature import log_integral, log_integrals, resolved
+from dpaudit.symbolic.draws import rounding
+from dpaudit.symbolic.draws.sources import Source
 from dpaudit.symbolic.laws import shared_draw
 from dpaudit.symbolic.laws.tables import Cumulative
 from dpaudit.symbolic.values import forms
 from dpaudit.symbolic.values.paths import Constraint, Stop, Trace
 from dpaudit.symbolic.values.regions import FULL, Region
-from dpaudit.symbolic.values.sources import LAW_ROUNDING, Source
 
 INTEGRAL_ERROR = 1e-11
 """Relative error allowed for one integral over closed forms; measured errors are below 1e-12."""
@@ -82,6 +83,15 @@ class Joint:
             and all(self.regions[index] is FULL for index in component if index != root)
             and all(len(constraints) == 1 for index in component for constraints in self.edges[index].values())
         )
+
+    def density_error(self, root: int) -> float:
+        """Error of the log-density of a draw, from the masses that its tree leaves of the other draws."""
+        others = [index for index in self.dependent(root) or [] if index != root]
+        slopes = [
+            abs(c.constant / f) for index in others for cs in self.edges[index].values() for c in cs for _, f in c.terms
+        ]
+        sources = [self.trace.draws[index].source for index in others]
+        return math.fsum(2.0 * rounding.density_error(source, 1.0, float(max(slopes, default=0))) for source in sources)
 
     def _node(self, index: int, parent: int | None) -> Node:
         children = [
@@ -167,8 +177,6 @@ class Node:
 
     def error(self) -> float:
         """Relative error of its total."""
-        if not self.messages:
-            return LAW_ROUNDING
         if self.quick is not None:
             return self.quick[1]
         deep = any(message.child.messages for message in self.messages)
@@ -207,7 +215,7 @@ class Node:
             terms.append(float(self.cumulative().below[-1]))
         elif self.form.continuous is not None:
             low, high = self.form.continuous.support
-            inner = self.points() or [0.5 * (low + high) if math.isfinite(low + high) else 0.0]
+            inner = self.points() or [_between(low, high)]
             terms.append(log_integral(self.log_density, [low, *inner, high]))
         return float(np.logaddexp.reduce(terms)) if terms else -math.inf
 
@@ -216,7 +224,9 @@ class Node:
         assert self.form.continuous is not None
         part = self.form.continuous
         points = self.points()
-        _, marks = resolved(self.log_density, [part.support[0], *(points or [0.0]), part.support[1]])
+        _, marks = resolved(
+            self.log_density, [part.support[0], *(points or [_between(*part.support)]), part.support[1]]
+        )
         inside = tuple(x for x in marks if part.support[0] < x < part.support[1])
         return Continuous(
             self.log_density,
@@ -250,6 +260,13 @@ class Node:
             width = 0.5 * min([1.0, *(1.0 / slope for slope in slopes if slope > 0.0)])
             self.table = Cumulative.of(self.log_density, self.form.continuous.support, self.points(), width)
         return self.table
+
+
+def _between(low: float, high: float) -> float:
+    """A number inside an interval of which an end may be infinite."""
+    if math.isfinite(low):
+        return 0.5 * (low + high) if math.isfinite(high) else low + 1.0
+    return high - 1.0 if math.isfinite(high) else 0.0
 
 
 def _support(form: Form) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Hashable, Mapping, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -19,10 +19,12 @@ from dpaudit._util.values import is_frame, is_series
 from dpaudit.errors import LawError
 from dpaudit.exact.form import Form, log_total
 from dpaudit.mechanism import Raised
+from dpaudit.symbolic.draws import rounding
+from dpaudit.symbolic.draws.sources import Source
 from dpaudit.symbolic.laws.joint import Joint
 from dpaudit.symbolic.values import forms
 from dpaudit.symbolic.values.arrays import SymbolicArray
-from dpaudit.symbolic.values.operations import Affine, Increasing
+from dpaudit.symbolic.values.operations import Affine, Clip, Floor, Increasing, Operation, RoundTo, Truncate
 from dpaudit.symbolic.values.paths import Stop
 from dpaudit.symbolic.values.regions import FULL, Region
 from dpaudit.symbolic.values.symbols import Image, Linear, PendingComparison, Steps, is_symbol
@@ -113,7 +115,9 @@ class OutputCoordinate:
     """The law of one number of an output, with total mass one; ``value`` if it is certain.
 
     ``tag`` is what belongs to the skeleton: the offset of a grid. ``certified`` is False if the density may vanish inside its
-    support, so that a search cannot bound ratios of it. Laws with the same ``key``, if it is not None, are equal.
+    support, so that a search cannot bound ratios of it. Laws with the same ``key``, if it is not None, are equal. ``error``
+    bounds the error of the log-density (or log-mass) wherever it is above exp(-760). The number is ``function`` of one with the
+    law ``origin``, if that is known. ``located`` is a whole draw times a factor plus a location, both rational.
     """
 
     law: Any
@@ -121,10 +125,30 @@ class OutputCoordinate:
     tag: Hashable = None
     certified: bool = True
     key: Hashable = None
+    error: float = 0.0
+    origin: OutputCoordinate | None = None
+    function: Hashable = None
+    located: Located | None = None
 
     def form(self) -> Form:
         """Its normal form."""
         return self.law.form()  # type: ignore[no-any-return]
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A draw of a family of location and scale, with its factor and its location as they are over the reals."""
+
+    source: Source
+    factor: Fraction
+    shift: Fraction
+
+    def coordinate(self) -> OutputCoordinate | None:
+        """The law, if it has a name."""
+        factor, shift = float(self.factor), float(self.shift)
+        law = None if self.source.named is None else self.source.named(factor, shift)
+        error = rounding.density_error(self.source, factor, shift)
+        return None if law is None else OutputCoordinate(law, error=error, located=self)
 
 
 def certain(value: Any) -> OutputCoordinate:
@@ -223,44 +247,107 @@ def _coordinate(number: Any, joint: Joint) -> OutputCoordinate:
     region = joint.regions[drawn.index]
     dependent = joint.dependent(drawn.index)
     source = drawn.source
-    if dependent is None and type(number) is Linear and source.named is not None and _everything(source, region):
-        law = source.named(float(number.terms[0][1]), float(number.constant))
-        if law is not None:
-            return OutputCoordinate(law)
+    located = None
+    if dependent is None and type(number) is Linear and _everything(source, region):
+        located = Located(source, number.terms[0][1], number.constant)
+        whole = located.coordinate()
+        if whole is not None:
+            return whole
     chain = number.chain if type(number) is Image else ()
     if type(number) is Linear:
         chain = (Affine(number.terms[0][1], number.constant),)
+    error = _Error(source)
     if dependent is not None:
         node = joint.density(drawn.index)
         if node.form.continuous is None:
             raise Stop("A whole random number that was compared with another draw is released")
         base = Form(continuous=node.continuous()).scaled(-node.log_total())
+        error.bound += node.error() + joint.density_error(drawn.index)
     else:
         base = source.form
         if chain and isinstance(chain[0], Affine) and base.lattice is None:
             # Cut where the output is cut: there the ends are exact.
+            error.add(chain[0], base)
             base, region = chain[0].image(base), region.affine(chain[0].factor, chain[0].shift)
             chain = chain[1:]
         base = base if region is FULL else forms.restricted(base, region)
         base = base.scaled(-source.log_mass(joint.regions[drawn.index]))
+        error.bound += source.error(joint.regions[drawn.index])
     if type(number) is Steps:
-        return _of_steps(number, base)
+        return _of_steps(number, base, _cells_error(number, joint))
     tag: Hashable = None
     certified = dependent is None or joint.positive(drawn.index)
     try:
         for place, operation in enumerate(chain):
+            error.add(operation, base)
             if isinstance(operation, Increasing):
                 certified = bool(certified and (operation.safe or _is_flat(base)))
             if isinstance(operation, Affine) and base.lattice is not None:
                 operation, tag = _on_grid(operation, base.lattice.step, last=place + 1 == len(chain))
             base = operation.image(base)
-    except LawError as error:
-        raise Stop(f"The law of an output is not followed: {error}") from error
+    except LawError as reason:
+        raise Stop(f"The law of an output is not followed: {reason}") from reason
     key = (source.name, joint.regions[drawn.index], number.chain if type(number) is Image else number.terms[0][1:])
-    shift = number.constant if type(number) is Linear else None
+    constant = number.constant if type(number) is Linear else None
+    origin, function = _origin(number, joint) if type(number) is Image else (None, None)
     return OutputCoordinate(
-        forms.PartLaw(base), tag=tag, certified=certified, key=None if dependent is not None else (*key, shift)
+        forms.PartLaw(base),
+        tag=tag,
+        certified=certified,
+        key=None if dependent is not None else (*key, constant),
+        located=located,
+        error=error.bound,
+        origin=origin,
+        function=function,
     )
+
+
+def _origin(number: Image, joint: Joint) -> tuple[OutputCoordinate | None, Hashable]:
+    """The law of what the operations after the first affine one are applied to, and these."""
+    if not number.chain or not isinstance(number.chain[0], Affine):
+        return None, None
+    first = number.chain[0]
+    return _coordinate(Linear(((number.drawn, first.factor),), first.shift), joint), number.chain[1:]
+
+
+@dataclass
+class _Error:
+    """The error of the log-density of a draw to which one operation after the other is applied."""
+
+    source: Source
+    factor: float = 1.0
+    shift: float = 0.0
+    bound: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.bound = rounding.density_error(self.source, 1.0, 0.0)
+
+    def add(self, operation: Operation, base: Form) -> None:
+        """Note one more operation, applied to a law with the form ``base``."""
+        if isinstance(operation, Affine):
+            factor, shift = float(operation.factor), float(operation.shift)
+            self.factor, self.shift = factor * self.factor, factor * self.shift + shift
+            if base.continuous is not None:
+                size = abs(shift) + abs(factor * self.shift) + abs(self.shift)
+                self.bound += rounding.density_error(self.source, self.factor, size)
+        elif base.continuous is None:
+            return
+        elif isinstance(operation, Clip):
+            self.bound += rounding.end_error(base.continuous, self.shift, float(operation.low), float(operation.high))
+        elif isinstance(operation, RoundTo | Floor | Truncate):
+            step = float(operation.step) if isinstance(operation, RoundTo) else 1.0
+            self.bound += rounding.cell_error(self.source, self.factor, self.shift, step)
+        elif isinstance(operation, Increasing):
+            self.bound += rounding.function_error(self.factor, self.shift)
+        else:
+            self.bound += rounding.ELEMENTARY
+
+
+def _cells_error(number: Steps, joint: Joint) -> float:
+    """Error of the log-masses of the cells of a finite function of a draw."""
+    source, known = number.drawn.source, joint.regions[number.drawn.index]
+    cells = [source.error(known.meet(region)) for region, _ in number.cells if known.meet(region).parts]
+    return max(cells, default=0.0) + source.error(known) + rounding.ELEMENTARY * (1.0 + rounding.LARGEST_LOG)
 
 
 def _is_flat(form: Form) -> bool:
@@ -282,7 +369,7 @@ def _on_grid(operation: Affine, step: float, *, last: bool) -> tuple[Affine, Has
     return Affine(operation.factor, whole), None if offset == 0 else ("offset", float(offset / size))
 
 
-def _of_steps(number: Steps, base: Form) -> OutputCoordinate:
+def _of_steps(number: Steps, base: Form, error: float) -> OutputCoordinate:
     atoms: dict[Hashable, float] = {}
     for region, value in number.cells:
         part = forms.restricted(base, region)
@@ -290,4 +377,5 @@ def _of_steps(number: Steps, base: Form) -> OutputCoordinate:
         if mass > -math.inf:
             key = float(value)
             atoms[key] = float(np.logaddexp(atoms.get(key, -math.inf), mass))
-    return OutputCoordinate(forms.PartLaw(Form(atoms)), float(next(iter(atoms))) if len(atoms) == 1 else None)  # type: ignore[arg-type]
+    certain_value = float(next(iter(atoms))) if len(atoms) == 1 else None  # type: ignore[arg-type]
+    return OutputCoordinate(forms.PartLaw(Form(atoms)), certain_value, error=error)

@@ -40,7 +40,7 @@ class Cumulative:
         cls, log_f: Callable[[Array], Array], support: tuple[float, float], points: Sequence[float], width: float
     ) -> Cumulative:
         """Make the table on panels no wider than ``width``, which end at all points and reach down to exp(-80)."""
-        inner = list(points) or [0.0 if math.isinf(support[0]) else support[0]]
+        inner = list(points) or [next((x for x in support if math.isfinite(x)), 0.0)]
         start, stop = max(support[0], inner[0] - _REACH), min(support[1], inner[-1] + _REACH)
         marks = np.unique([x for x in (start, *inner, stop) if start <= x <= stop]).tolist()
         steps = [np.linspace(a, b, 1 + max(1, math.ceil((b - a) / width)))[:-1] for a, b in itertools.pairwise(marks)]

@@ -25,6 +25,7 @@ import numpy as np
 from dpaudit._util.validation import shorten
 from dpaudit.errors import CannotFollow, MechanismError
 from dpaudit.mechanism import Raised
+from dpaudit.symbolic.draws.rounding import ELEMENTARY
 from dpaudit.symbolic.laws.joint import Joint
 from dpaudit.symbolic.laws.outputs import OutputCoordinate, coordinates, kind_of, merged_sums, read, settle
 from dpaudit.symbolic.running.coverage import Lines
@@ -36,13 +37,15 @@ from dpaudit.symbolic.running.randomness import symbolic_randomness
 from dpaudit.symbolic.running.reach import Reach
 from dpaudit.symbolic.running.state import PlainVariables
 from dpaudit.symbolic.values.paths import Fork, PathCut, Returned, Stop, Trace, active, is_user_code, running
-from dpaudit.symbolic.values.sources import LAW_ROUNDING
+from dpaudit.symbolic.values.regions import Region
 from dpaudit.symbolic.values.symbols import is_symbol
 
 Release = Callable[[Any, np.random.Generator], Any]
 
 _LOCK = threading.RLock()  # the replaced functions are those of the whole process
 _CLOSE = 1e-6
+MORE_REPLAYS = 6
+"""Replays of each of the likeliest paths at other values of its draws, to find what only some values show."""
 PATH_TIMES = 2.0  # the time for all paths, times this: a path that takes longer is cut
 
 
@@ -141,6 +144,7 @@ class _Explorer:
     limits: Limits
     lines: Lines | None
     reach: Reach
+    more_replays: int = 4 * MORE_REPLAYS
 
     def run(self) -> Extraction:
         """Explore, put back what the runs changed, and refuse a function that changed anything."""
@@ -173,7 +177,8 @@ class _Explorer:
                 unfollowed.append((fork.choices, math.exp(-negative)))
                 continue
             deadline = started + PATH_TIMES * self.limits.seconds
-            trace = Trace(fork.choices, fork.signatures, deadline=deadline)
+            least = math.log(self.limits.negligible)
+            trace = Trace(fork.choices, fork.signatures, least=least, deadline=deadline)
             leaf: Leaf | None = None
             try:
                 leaf = self._leaf(trace, self._symbolic(trace))
@@ -212,8 +217,8 @@ class _Explorer:
             joint = Joint.of(trace)
             weight, error = _weight(trace, joint)
             if weight > 0.0:
-                for turn, aim in enumerate([{}, *doubtful(trace, joint)]):
-                    self._replayed(trace, inside(trace, joint, aim, turn))
+                aims: list[dict[int, Region]] = [{}, *doubtful(trace, joint)]
+                self._replayed(trace, [inside(trace, joint, aim, turn) for turn, aim in enumerate(aims)])
         return Comeback(tuple(trace.made), trace.returned, weight, error)
 
     # One run.
@@ -272,9 +277,10 @@ class _Explorer:
                 return None
             trace.check(*{drawn for number in numbers if is_symbol(number) for drawn in number.draws()})
             kinds: tuple[str | None, ...] = ()
-            for turn, aim in enumerate(aims_of(trace, numbers, joint)):
-                values = inside(trace, joint, aim, turn)
-                shown = self._replayed(trace, values)
+            more = min(MORE_REPLAYS, self.more_replays)
+            self.more_replays -= more
+            chosen = [inside(trace, joint, aim, turn) for turn, aim in enumerate(aims_of(trace, numbers, joint, more))]
+            for turn, (values, shown) in enumerate(zip(chosen, self._replayed(trace, chosen), strict=True)):
                 seen = self._compared(trace, skeleton, numbers, shown, values)
                 if turn and seen != kinds:
                     raise Stop(f"The type of the output depends on the values of the random draws ({shorten(shown)})")
@@ -283,13 +289,17 @@ class _Explorer:
         tags = tuple(law.tag for law in laws)
         return Leaf(weight, error, (skeleton, kinds, tags), tuple(laws), shown)
 
-    def _replayed(self, trace: Trace, values: dict[int, float]) -> Any:
-        """Run the function with plain numbers that follow the path."""
+    def _replayed(self, trace: Trace, chosen: list[dict[int, float]]) -> list[Any]:
+        """Run the function with plain numbers that follow the path, once for each choice of them."""
+        with symbolic_randomness(self.reach):
+            return [self._replay(trace, values) for values in chosen]
+
+    def _replay(self, trace: Trace, values: dict[int, float]) -> Any:
         results = [(name, evaluated(result, values, kind)) for name, result, kind in trace.results]
         replay = Replay(results, comes_back=trace.returned is not None)
         Replaying.current = replay
         try:
-            with running(Trace()), symbolic_randomness(self.reach):
+            with running(Trace()):
                 output = self._call(None)
         except Returned:
             return None
@@ -357,7 +367,7 @@ def _made_by_us(error: BaseException) -> bool:
 
 _FOLDER = Path(__file__).parents[1]
 _REPLACED = (_FOLDER / "running" / name for name in ("functions.py", "randomness.py"))
-_OURS = {str(path) for path in (*(_FOLDER / "values").glob("*.py"), *_REPLACED)}
+_OURS = {str(path) for path in (*(_FOLDER / "values").glob("*.py"), *(_FOLDER / "draws").glob("*.py"), *_REPLACED)}
 
 
 class _Nothing:
@@ -375,7 +385,7 @@ def _left_over(leaves: Sequence[Leaf], rest: float) -> float:
 
 
 def _weight(trace: Trace, joint: Joint) -> tuple[float, float]:
-    """Probability of a path, and its relative error: rational factors are exact."""
+    """Probability of a path, and a bound of its relative error; rational factors are exact until the last rounding."""
     exact = Fraction(1)
     log_mass, error = 0.0, 0.0
     dependent = {index for component in joint.components for index in component}
@@ -388,11 +398,11 @@ def _weight(trace: Trace, joint: Joint) -> tuple[float, float]:
             exact *= share
         elif trace.log_masses[drawn.index] < 0.0 or region is not trace.regions[drawn.index]:
             log_mass += drawn.source.log_mass(region)
-            error += LAW_ROUNDING
+            error += drawn.source.error(region)
     for component in joint.components:
         value, relative = joint.log_mass(component)
         log_mass += value
         error += relative
     if exact == 0 or log_mass == -math.inf:
         return 0.0, 0.0
-    return float(exact) * math.exp(log_mass), error
+    return float(exact) * math.exp(log_mass), error + ELEMENTARY * (1.0 + abs(log_mass))

@@ -21,11 +21,12 @@ from dpaudit.symbolic.running.loops.places import is_called
 from dpaudit.symbolic.running.reach import Reach
 from dpaudit.symbolic.running.undo import Undo
 from dpaudit.symbolic.values import arithmetic, comparing, transforming
-from dpaudit.symbolic.values.array_functions import asarray_of
+from dpaudit.symbolic.values.array_functions import FUNCTIONS, MOVING, asarray_of
 from dpaudit.symbolic.values.arrays import SymbolicArray, has_symbols
 from dpaudit.symbolic.values.paths import is_user_code
 from dpaudit.symbolic.values.symbols import is_symbol
 
+_DISPATCHED = type(np.sum)  # functions that let an array of another kind answer
 _MATH = {
     "log": "log",
     "log1p": "log1p",
@@ -39,6 +40,14 @@ _MATH = {
     "isfinite": "isfinite",
     "isinf": "isinf",
 }
+
+
+_OF_LISTS = sorted(
+    name
+    for name in FUNCTIONS.keys() - MOVING
+    if isinstance(getattr(np, name, None), _DISPATCHED) and not name.endswith("_like")
+)
+"""Functions of numpy that are followed for arrays: numpy asks a list for plain numbers before it looks at what is in it."""
 
 
 @contextlib.contextmanager
@@ -57,6 +66,8 @@ def symbolic_functions(reach: Reach) -> Iterator[None]:
             undo.attribute(np, name, _maker(getattr(np, name)))
         for name in ("array", "asarray", "asanyarray", "ascontiguousarray"):
             undo.attribute(np, name, _converter(getattr(np, name)))
+        for name in _OF_LISTS:
+            undo.attribute(np, name, _of_lists(getattr(np, name)))
         for namespace in reach.namespaces:
             if not isinstance(namespace.get("__name__"), str):
                 continue
@@ -136,6 +147,20 @@ def _converter(plain: Callable[..., Any]) -> Callable[..., Any]:
         dtype = args[0] if args else options.get("dtype")
         result = asarray_of(value, dtype)
         return result.copy() if result is value and plain.__name__ == "array" else result
+
+    return function
+
+
+@functools.lru_cache(maxsize=64)
+def _of_lists(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of arrays that is called with a list of symbols: as numpy does, of an array made of it."""
+
+    @functools.wraps(plain)
+    def function(*args: Any, **options: Any) -> Any:
+        if not is_user_code(sys._getframe(1).f_code.co_filename):
+            return plain(*args, **options)
+        made = [asarray_of(arg, None) if isinstance(arg, list | tuple) and has_symbols(arg) else arg for arg in args]
+        return plain(*made, **options)
 
     return function
 

@@ -15,14 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from dpaudit.symbolic.draws import sources
+from dpaudit.symbolic.draws.sources import Source
 from dpaudit.symbolic.running.loops.renewal import arrive
-from dpaudit.symbolic.values import sources
 from dpaudit.symbolic.values.arithmetic import of_draw
 from dpaudit.symbolic.values.arrays import SymbolicArray, cells_of, has_symbols
 from dpaudit.symbolic.values.operators import install
 from dpaudit.symbolic.values.paths import Draw, Returned, Stop, active, stop
 from dpaudit.symbolic.values.regions import Region
-from dpaudit.symbolic.values.sources import Source
 from dpaudit.symbolic.values.symbols import Steps, is_symbol
 
 install()

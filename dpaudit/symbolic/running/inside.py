@@ -16,9 +16,10 @@ _SAMPLES = 64
 _MOST_REPLAYS = 64
 
 
-def aims_of(trace: Trace, numbers: list[Any], joint: Joint) -> list[dict[int, Region]]:
-    """Return where the draws should lie, for each replay of a path that ends."""
-    return [_aimed(numbers, joint, turn) for turn in range(_replays(numbers))] + doubtful(trace, joint)
+def aims_of(trace: Trace, numbers: list[Any], joint: Joint, more: int) -> list[dict[int, Region]]:
+    """Return where the draws should lie, for each replay of a path that ends; ``more`` replays than the output asks for."""
+    more = more if trace.draws else 0
+    return [_aimed(numbers, joint, turn) for turn in range(_replays(numbers) + more)] + doubtful(trace, joint)
 
 
 def _replays(numbers: list[Any]) -> int:

@@ -54,13 +54,16 @@ class Reach:
         return [_state_of(generator) for generator in self.hidden]
 
 
-def _is_generator(item: Any) -> bool:
+def _makes_draws(kind: type) -> bool:
     kinds = (np.random.Generator, np.random.RandomState, PYTHON_GENERATORS[0])
-    return issubclass(type(item), kinds) and not issubclass(type(item), (SymbolicGenerator, PYTHON_GENERATORS[1]))
+    return issubclass(kind, kinds) and not issubclass(kind, (SymbolicGenerator, PYTHON_GENERATORS[1]))
 
 
 def _all_generators() -> list[Any]:
-    return [item for item in gc.get_objects() if _is_generator(item)]
+    """All generators that exist: by the few types of the many objects, because asking each object takes long."""
+    objects = gc.get_objects()
+    kinds = {kind for kind in set(map(type, objects)) if _makes_draws(kind)}
+    return [item for item in objects if type(item) in kinds]
 
 
 def _generators_within(roots: list[Any]) -> list[Any]:
@@ -74,7 +77,7 @@ def _generators_within(roots: list[Any]) -> list[Any]:
         if id(item) in seen or issubclass(type(item), types.ModuleType | type | types.FunctionType | types.CodeType):
             continue
         seen.add(id(item))
-        if _is_generator(item):
+        if _makes_draws(type(item)):
             found.append(item)
         elif gc.is_tracked(item):
             waiting.extend(gc.get_referents(item))
@@ -83,10 +86,17 @@ def _generators_within(roots: list[Any]) -> list[Any]:
 
 def _state_of(generator: Any) -> Any:
     if isinstance(generator, np.random.Generator):
-        return repr(generator.bit_generator.state)
+        return _written(generator.bit_generator.state)
     if isinstance(generator, PYTHON_GENERATORS[0]):
         return hash(generator.getstate())
-    return repr(generator.get_state(legacy=False))
+    return _written(generator.get_state(legacy=False))
+
+
+def _written(state: Any) -> Any:
+    """The state of one of numpy's generators as something that can be compared."""
+    if isinstance(state, dict):
+        return tuple((key, _written(value)) for key, value in state.items())
+    return state.tobytes() if isinstance(state, np.ndarray) else state
 
 
 def _namespaces(function: Any) -> list[dict[str, Any]]:

@@ -358,13 +358,13 @@ def _average(a: Any, axis: Any = None, **options: Any) -> Any:
     return mean_of(a, axis=axis)
 
 
-_MOVING = (
+MOVING = (
     *("reshape", "ravel", "transpose", "concatenate", "stack", "vstack", "hstack", "column_stack", "squeeze", "copy"),
     *("expand_dims", "flip", "roll", "repeat", "tile", "atleast_1d", "atleast_2d", "split", "array_split", "swapaxes"),
     *("moveaxis", "append", "broadcast_to", "diagonal", "delete"),
 )
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{name: _structural(getattr(np, name)) for name in _MOVING},
+    **{name: _structural(getattr(np, name)) for name in MOVING},
     "sum": sum_of,
     "mean": mean_of,
     "average": _average,

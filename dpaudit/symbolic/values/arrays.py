@@ -463,7 +463,7 @@ def _install() -> None:
     Symbol.round = lambda self, decimals=0: transforming.round_to(self, decimals)  # type: ignore[attr-defined]
     Symbol.clip = _clip_scalar  # type: ignore[attr-defined]
     Symbol.astype = lambda self, dtype: _cast(self, dtype_of(dtype))  # type: ignore[attr-defined]
-    Symbol.is_integer = lambda self: self.integer  # type: ignore[attr-defined]
+    Symbol.is_integer = transforming.is_integer  # type: ignore[attr-defined]
     Symbol.shape = ()  # type: ignore[attr-defined]
     Symbol.ndim = 0  # type: ignore[attr-defined]
     Symbol.size = 1  # type: ignore[attr-defined]

@@ -221,7 +221,8 @@ class Increasing:
                 x = np.clip(
                     self.inverse(y), np.nextafter(self.domain[0], np.inf), np.nextafter(self.domain[1], -np.inf)
                 )
-                return np.asarray(part.log_density(x, side) + self.log_slope(y))
+                value = part.log_density(x, side) + self.log_slope(y)
+            return np.where((y < self.target[0]) | (y > self.target[1]), -np.inf, value)
 
         def log_mass(low: Array, high: Array) -> Array:
             with np.errstate(over="ignore", divide="ignore"):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from types import FrameType
 
-    from dpaudit.symbolic.values.sources import Source
+    from dpaudit.symbolic.draws.sources import Source
 
 MOST_DECISIONS = 5_000
 """Largest number of choices on one path; a loop that asks for more is cut."""
@@ -150,6 +150,8 @@ class Trace:
     """Draws, and where in them the rounding of floats decided a comparison."""
     results: list[Any] = field(default_factory=list)
     generators: list[Any] = field(default_factory=list)
+    least: float = -math.inf
+    """Log of the probability below which a path is cut, so that a loop is not followed along its unlikely side for ever."""
     deadline: float = math.inf
     """Monotonic time after which the path is cut: one call may ask without end, as ``str`` of a large random number does."""
     visits: dict[Any, list[Any]] = field(default_factory=dict)
@@ -223,6 +225,9 @@ class Trace:
         if len(possible) > 1:  # otherwise the region lost nothing but points without mass
             self.regions[drawn.index] = inside
             self.log_masses[drawn.index] = log_mass
+            if others + log_mass < self.least:
+                self.cut = True
+                raise PathCut
         return number
 
     def decide_constraints(self, options: Sequence[Sequence[Constraint]]) -> int:

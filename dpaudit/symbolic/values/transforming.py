@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from dpaudit.symbolic.values import arithmetic, operations, sources
+from dpaudit.symbolic.draws import sources
+from dpaudit.symbolic.values import arithmetic, operations
 from dpaudit.symbolic.values.operations import Affine, Clip
 from dpaudit.symbolic.values.paths import active, stop
 from dpaudit.symbolic.values.regions import Region
@@ -70,9 +71,7 @@ def merge(value: Linear) -> Linear | None:
         if one != -other:
             return None
         size = abs(one)
-        lattice = first.source.form.lattice
-        assert lattice is not None
-        source = sources.two_sided_geometric(float(np.exp(lattice.log_mass(np.array([1]))[0])))
+        source = sources.two_sided_geometric(float(first.source.name[len("geometric(") : -1]))
     else:
         return None
     if known is None:
@@ -158,6 +157,21 @@ def rounded(name: str, value: Any, step: Fraction = Fraction(1)) -> Any:
 
 def _as_float(value: Any) -> Any:
     return value
+
+
+def is_integer(value: Any) -> Any:
+    """``value.is_integer()``: of a linear function of draws with a density never."""
+    value = arithmetic.decided(value)
+    known = arithmetic.as_finite(value) if is_symbol(value) else None
+    if known is not None:
+        return known.mapped(lambda x: float(x).is_integer())
+    if not is_symbol(value):
+        return float(value).is_integer()
+    if value.integer:
+        return True
+    if type(value) is Linear and any(drawn.source.form.continuous is not None for drawn in value.draws()):
+        return False
+    raise stop("is_integer of a rounded random number is not followed")
 
 
 def as_integer(value: Any) -> Any:

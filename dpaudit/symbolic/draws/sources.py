@@ -14,16 +14,14 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from scipy.special import betainc, gammainc, gammaincc, gammaln, log_ndtr, ndtri
+from scipy.special import log_ndtr, ndtri
 
 from dpaudit import exact
-from dpaudit.exact.form import Array, Continuous, Form, Integers, Lattice, Tail, form_of, log_difference, log_sum
+from dpaudit.exact.form import Array, Continuous, Form, Integers, Lattice, Tail, form_of, log_sum
+from dpaudit.symbolic.draws import counts, rounding
 from dpaudit.symbolic.values.regions import End, Region
 
 Points = dict[Any, float]
-
-LAW_ROUNDING = 1e-13
-"""Relative error allowed for the mass of one interval: closed forms are within a few units of the last place."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,8 +29,11 @@ class Source:
     """The law of one draw.
 
     ``form`` is its normal form, ``named`` the law of ``factor * x + shift`` where ``exact`` has a name for it, and
-    ``shares`` the exact probabilities if the support is finite. ``log_below`` and ``log_above`` are the logs of the distribution
-    function and of its complement, where they are quicker than the form.
+    ``shares`` the exact probabilities if the support is finite, ``every`` the first and last of many whole numbers that are
+    equally likely. If the law moved by ``z`` has an epsilon of ``decay |z|``, that is known to a few units of the last place.
+    ``log_below`` and ``log_above`` are the logs of the distribution
+    function and of its complement, where they are quicker than the form. ``log_error`` bounds the error of a log-mass
+    (see :mod:`~dpaudit.symbolic.draws.rounding`).
     """
 
     name: str
@@ -42,6 +43,9 @@ class Source:
     quantile: Callable[[Any], Any] | None = None
     log_below: Callable[[Array], Array] | None = None
     log_above: Callable[[Array], Array] | None = None
+    every: tuple[int, int] | None = None
+    decay: float | None = None
+    log_error: rounding.LogError = rounding.OF_SUMS
 
     @property
     def integer(self) -> bool:
@@ -49,25 +53,38 @@ class Source:
         return self.form.continuous is None
 
     def mass(self, region: Region) -> float:
-        """Probability of a region, to a relative error of LAW_ROUNDING."""
-        if self.shares is not None:
-            return float(sum((share for value, share in self.shares if value in region), Fraction(0)))
-        return math.exp(self.log_mass(region))
+        """Probability of a region, to the relative error that ``error`` gives."""
+        share = self.exact_mass(region)
+        return math.exp(self.log_mass(region)) if share is None else float(share)
 
     def exact_mass(self, region: Region) -> Fraction | None:
         """Probability of a region as a rational number, for finite supports."""
+        if self.every is not None:
+            low, high = self.every
+            return Fraction(sum(last - first + 1 for first, last in self._whole(region)), high - low + 1)
         if self.shares is None:
             return None
         return sum((share for value, share in self.shares if value in region), Fraction(0))
+
+    def _whole(self, region: Region) -> list[tuple[int, int]]:
+        """First and last of the equally likely whole numbers in each part of a region."""
+        assert self.every is not None
+        low, high = self.every
+        ranges = [(int(max(a, low)), int(min(b, high))) for a, b in region.whole_numbers()]
+        return [(first, last) for first, last in ranges if first <= last]
 
     def log_mass(self, region: Region) -> float:
         """Log-probability of a region."""
         return _log_mass(self, region)
 
+    def error(self, region: Region) -> float:
+        """Bound of the relative error of the probability of a region."""
+        return _mass_error(self, region)
+
     def _computed(self, region: Region) -> float:
-        if self.shares is not None:
-            mass = self.mass(region)
-            return math.log(mass) if mass > 0.0 else -math.inf
+        share = self.exact_mass(region)
+        if share is not None:
+            return math.log(share.numerator) - math.log(share.denominator) if share else -math.inf
         if self.form.lattice is not None:
             terms = [self.form.lattice.log_range(first, last) for first, last in region.whole_numbers()]
         else:
@@ -95,6 +112,12 @@ class Source:
             inside = [(value, float(share)) for value, share in self.shares if value in region]
             weights = np.array([share for _, share in inside])
             return rng.choice([value for value, _ in inside], size=size, p=weights / weights.sum())
+        if self.every is not None:
+            first, last = max(self._whole(region), key=lambda part: part[1] - part[0])
+            chosen: list[int] = [int(rng.integers(first, last, endpoint=True)) for _ in range(size)]
+            return np.array(chosen, dtype=np.float64)
+        if self.name.startswith("geometric("):
+            return self._waiting_time(region, size, rng)
         quick = self._by_quantile(region, size, rng)
         if quick is not None:
             return quick
@@ -102,6 +125,16 @@ class Source:
         from dpaudit.symbolic.values.forms import restricted
 
         return sample_form(restricted(self.form, region), size, rng)
+
+    def _waiting_time(self, region: Region, size: int, rng: np.random.Generator) -> Array:
+        """Draw numbers of trials in the likeliest part of a region, by inverting the distribution function."""
+        assert self.form.lattice is not None
+        first, last = max(region.whole_numbers(), key=lambda ends: self.form.lattice.log_range(*ends))  # type: ignore[union-attr]
+        first = max(first, 1.0)
+        one, two = self.form.lattice.log_mass(np.array([1, 2]))
+        rate = float(one - two) if two > -np.inf else 745.0
+        waited = np.floor(-np.log1p(rng.random(size) * math.expm1(-rate * (last - first + 1.0))) / rate)
+        return np.minimum(first + waited, last)
 
     def _by_quantile(self, region: Region, size: int, rng: np.random.Generator) -> Array | None:
         """Draw by inverting the distribution function on one part of the region; None where that loses its digits."""
@@ -123,6 +156,11 @@ class Source:
 def _log_mass(source: Source, region: Region) -> float:
     """Paths ask for the same regions of the same laws again and again."""
     return source._computed(region)
+
+
+@functools.lru_cache(maxsize=1 << 14)
+def _mass_error(source: Source, region: Region) -> float:
+    return rounding.mass_error(source, region)
 
 
 _UNIT = Region((((0.0, 0), (1.0, 0)),))
@@ -182,7 +220,9 @@ def geometric(success: float) -> Source:
 
     def log_range(first: float, last: float) -> float:
         first = max(first, 1.0)
-        return log_difference(-rate * (first - 1.0), -rate * last) if first <= last else -math.inf
+        if first > last:
+            return -math.inf
+        return -rate * (first - 1.0) + math.log(-math.expm1(-rate * (last - first + 1.0)))
 
     tail = Tail(linear=rate, constant=log_success + rate)
     lattice = Lattice(1.0, log_mass, log_range, 1, None, (1,), (1, 1 + math.ceil(1.0 / rate)), (None, tail), True)
@@ -192,34 +232,23 @@ def geometric(success: float) -> Source:
 def two_sided_geometric(success: float) -> Source:
     """The difference of two independent geometric draws."""
     scale = -1.0 / math.log1p(-success)
-    return Source(f"difference of two geometric({success!r})", exact.DiscreteLaplace(0, scale).form())
+    name = f"difference of two geometric({success!r})"
+    return Source(name, exact.DiscreteLaplace(0, scale).form(), decay=-math.log1p(-success))
 
 
 def poisson(mean: float) -> Source:
     """The Poisson law."""
+    middle = int(mean)
 
     def log_mass(k: Integers) -> Array:
-        k = np.maximum(k, 0) if np.any(k < 0) else k
-        return np.asarray(k * math.log(mean) - mean - gammaln(k + 1.0), dtype=np.float64)
-
-    def guarded(k: Integers) -> Array:
-        return np.where(k >= 0, log_mass(np.asarray(k)), -np.inf)
+        return counts.poisson_log_mass(k, mean)
 
     def log_range(first: float, last: float) -> float:
-        first = max(first, 0.0)
-        if first > last:
-            return -math.inf
-        if last < math.inf and last - first < 4096.0:
-            return log_sum(guarded(np.arange(int(first), int(last) + 1)))
-        if last == math.inf:
-            above = 1.0 if first == 0.0 else float(gammainc(first, mean))
-            return math.log(above) if above > 0.0 else -math.inf
-        mass = float(gammaincc(last + 1.0, mean)) - (float(gammaincc(first, mean)) if first > 0.0 else 0.0)
-        return math.log(mass) if mass > 0.0 else -math.inf
+        return counts.log_range(log_mass, max(first, 0.0), last, middle)
 
-    middle = int(mean)
     marks = tuple(sorted({0, middle, middle + math.ceil(4.0 * math.sqrt(mean)) + 4}))
-    return Source(f"poisson({mean!r})", Form(lattice=Lattice(1.0, guarded, log_range, 0, None, (0,), marks)))
+    lattice = Lattice(1.0, log_mass, log_range, 0, None, (0,), marks)
+    return Source(f"poisson({mean!r})", Form(lattice=lattice), log_error=counts.log_error(0.0))
 
 
 def binomial(trials: int, success: float) -> Source:
@@ -230,31 +259,16 @@ def binomial(trials: int, success: float) -> Source:
             f"binomial({trials}, {success!r})",
             {float(k): math.comb(trials, k) * p**k * (1 - p) ** (trials - k) for k in range(trials + 1)},
         )
+    middle = min(trials, int((trials + 1) * success))
 
     def log_mass(k: Integers) -> Array:
-        inside = np.clip(k, 0, trials)
-        value = (
-            gammaln(trials + 1.0)
-            - gammaln(inside + 1.0)
-            - gammaln(trials - inside + 1.0)
-            + inside * math.log(success)
-            + (trials - inside) * math.log1p(-success)
-        )
-        return np.where((k >= 0) & (k <= trials), value, -np.inf)
+        return counts.binomial_log_mass(k, trials, success)
 
     def log_range(first: float, last: float) -> float:
-        first, last = max(first, 0.0), min(last, float(trials))
-        if first > last:
-            return -math.inf
-        if last - first < 4096.0:
-            return log_sum(log_mass(np.arange(int(first), int(last) + 1)))
-        upper = 1.0 if last >= trials else float(betainc(trials - last, last + 1.0, 1.0 - success))
-        lower = 0.0 if first == 0.0 else float(betainc(trials - first + 1.0, first, 1.0 - success))
-        return math.log(upper - lower) if upper > lower else -math.inf
+        return counts.log_range(log_mass, max(first, 0.0), min(last, float(trials)), middle)
 
-    middle = int(trials * success)
     lattice = Lattice(1.0, log_mass, log_range, 0, trials, (0, trials), tuple(sorted({0, middle, trials})))
-    return Source(f"binomial({trials}, {success!r})", Form(lattice=lattice))
+    return Source(f"binomial({trials}, {success!r})", Form(lattice=lattice), log_error=counts.log_error(float(trials)))
 
 
 def uniform_integers(low: int, high: int) -> Source:
@@ -275,6 +289,8 @@ def uniform_integers(low: int, high: int) -> Source:
     return Source(
         f"integers({low}, {high})",
         Form(lattice=Lattice(1.0, log_mass, log_range, low, high, marks, marks, geometric=True)),
+        every=(low, high),
+        log_error=rounding.of_sums(4.0 + 2.0 * math.log(count), 1.0),
     )
 
 
@@ -297,7 +313,7 @@ def _standard_gumbel() -> Source:
 
     marks = (-4.0, -2.0, -1.0, 0.0, 1.0, 4.0, 12.0)
     part = Continuous(log_density, log_mass, (-math.inf, math.inf), (), marks, (None, Tail(linear=1.0)))
-    return Source("gumbel", Form(continuous=part), quantile=lambda u: -np.log(-np.log(u)))
+    return Source("gumbel", Form(continuous=part), quantile=lambda u: -np.log(-np.log(u)), log_error=rounding.of_gumbel)
 
 
 def _standard_logistic() -> Source:
@@ -329,6 +345,7 @@ _LAPLACE = Source(
     quantile=lambda u: np.where(u < 0.5, np.log(2.0 * u), -np.log(2.0 * (1.0 - u))),
     log_below=_log_laplace,
     log_above=lambda x: _log_laplace(-x),
+    decay=1.0,
 )
 _GAUSSIAN = Source(
     "normal",
@@ -337,6 +354,7 @@ _GAUSSIAN = Source(
     quantile=ndtri,
     log_below=log_ndtr,
     log_above=lambda x: log_ndtr(-x),
+    log_error=rounding.of_normal,
 )
 _EXPONENTIAL = Source(
     "exponential",

@@ -1,0 +1,1 @@
+"""The laws of single random draws, and bounds of the errors with which they are computed."""
