@@ -111,12 +111,14 @@ class Interval:
         if self.everything:
             return f"{name} is a number"
         if high is None:
-            return f"{name} == inf" if low == math.inf else f"{name} > -inf" if low == LOWEST else f"{name} >= {low!r}"
+            return f"{name} == inf" if low == math.inf else f"{name} {_shorter('>=', low, '>')}"
         if low == -math.inf:
-            return f"{name} == -inf" if high == LOWEST else f"{name} < {high!r}"
+            return f"{name} == -inf" if high == LOWEST else f"{name} {_shorter('<', high, '<=')}"
         if low == LOWEST:
-            return f"-inf < {name} < {high!r}"
-        return f"{name} == {low!r}" if math.nextafter(low, math.inf) == high else f"{low!r} <= {name} < {high!r}"
+            return f"-inf < {name} {_shorter('<', high, '<=')}"
+        if math.nextafter(low, math.inf) == high:
+            return f"{name} == {low!r}"
+        return f"{low!r} <= {name} {_shorter('<', high, '<=')}"
 
     def python(self, name: str) -> str:
         """Return the condition as Python."""
@@ -131,6 +133,19 @@ class Interval:
     def contains(self, values: Floats) -> Mask:
         """Return for every value whether it lies inside."""
         return np.asarray((values >= self.low) & ((values < self.high) if self.high is not None else True))
+
+
+MUCH_SHORTER = 3  # digits: "<= 0.0" instead of "< 5e-324", but no "> 0.471...6" instead of ">= 0.471...64"
+
+
+def _shorter(comparison: str, end: float, beside: str) -> str:
+    """Return a comparison with an end of an interval, or the equivalent one with the float below it if that is much shorter.
+
+    >>> _shorter("<", 5e-324, "<="), _shorter("<", 0.5, "<=")
+    ('<= 0.0', '< 0.5')
+    """
+    below = math.nextafter(end, -math.inf)
+    return f"{beside} {below!r}" if len(repr(below)) + MUCH_SHORTER <= len(repr(end)) else f"{comparison} {end!r}"
 
 
 @dataclass(frozen=True, slots=True)

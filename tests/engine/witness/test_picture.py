@@ -61,8 +61,10 @@ def test_real_numbers_have_even_cells_and_the_event_as_it_is() -> None:
 
 def test_numbers_beside_none_are_grouped_by_what_the_event_says() -> None:
     rng = np.random.default_rng(2)
-    first = [x if x < 1.5 else None for x in rng.laplace(0.0, 0.4, SIZE).tolist()]
-    second = [x if x < 1.5 else None for x in rng.laplace(1.0, 0.4, SIZE).tolist()]
+    first, second = (
+        [None if rare < 0.1 else x for x, rare in zip(rng.laplace(centre, 0.4, SIZE), rng.random(SIZE), strict=True)]
+        for centre in (0.0, 1.0)
+    )
     made = drawn("value", first, second)
     assert len(made["categories"]) <= 4  # not a bar for every float
     assert all("NaN" not in name for name in made["categories"])
