@@ -54,6 +54,7 @@ pictures: $(STAMP)
 # Results of earlier runs are used again; the first run takes about an hour and two gigabytes.
 scoreboard: $(STAMP)
 	$(BIN)/python -m audits.libraries._scoreboard
+	$(BIN)/ruff format --quiet audits/libraries/witnesses
 
 # Pins the results of the audits in tests/golden anew, and prints which of them changed.
 golden: $(STAMP)
