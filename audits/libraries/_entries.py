@@ -18,6 +18,7 @@ SLOW = {"samples": 8_000, "seconds": 600.0}  # a hundredth of a second a release
 LAPLACE_STEPS: dict[str, Any] = {"noises": ("laplace",), "sampling_rates": (1.0, 1.0), "parts": 1}
 BITS_OF_FOUR = [[0, 0], [1, 1], [0, 1], [1, 0]]
 TWO_PAIRS = {"samples": 40_000}
+EIGHT_PAIRS = {"samples": 200_000}
 LATE = {"samples": 4_000, "detect_factor": 6.0}
 ONE_KNOWN = [0.0, *[float("nan")] * 9]
 TWO_KNOWN = [0.0, *ONE_KNOWN]
@@ -42,7 +43,13 @@ OPENDP = Library(
         Call(function="gaussian_integer", claim=ZeroConcentratedDP(1.0 / 18.0 + 1e-9, ANSWERS), pairs=ITEMS),
         pure("response_bool", [(True, False)], 1.0986122887, SUBSTITUTE),
         pure("response", [("a", "b")], 0.6931471806, SUBSTITUTE),
-        pure("bit_vector", [(bytes([1 << bit]), bytes([0])) for bit in range(8)], 0.8026828, SUBSTITUTE, options=MANY),
+        pure(
+            "bit_vector",
+            [(bytes([1 << bit]), bytes([0])) for bit in range(8)],
+            0.8026828,
+            SUBSTITUTE,
+            options=EIGHT_PAIRS,
+        ),
         pure("count", [([1], [1, 2])], relation=ADD_REMOVE),
         pure("distinct", [([1], [1, 2])], relation=ADD_REMOVE),
         pure("categories", [([0], [0, 1])], 0.5, ADD_REMOVE),
@@ -185,7 +192,7 @@ MULTI_FREQ = Library(
         pure("histogram", ITEMS, relation=SUBSTITUTE, channel="representation", known=BITS),
         pure("record_grr", [(0, 3)], relation=SUBSTITUTE, known="in the museum: one attribute keeps it"),
         pure("record_grr", [(0, 2)], relation=SUBSTITUTE),
-        pure("record_unary", [(0, 3)], relation=SUBSTITUTE),
+        pure("record_unary", [(0, 3)], relation=SUBSTITUTE, known="as record_grr in the museum"),
         pure("record_unary", [(0, 2)], relation=SUBSTITUTE),
     ],
 )  # fmt: skip
@@ -310,6 +317,8 @@ FLOWER = Library(
 EXAMPLES = [[0.5, -0.5, 0.0], [-0.5, 0.5, 1.0], [1.0, 0.0, 1.0]]
 FOUR = [*EXAMPLES, EXAMPLES[0]]
 WITH_CANARY = [(EXAMPLES, [*EXAMPLES, [3.0, 4.0, 50.0]])]
+SMALL = [[0.5, -0.5, 0.0], [-0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]  # with gradients that are not clipped
+SMALL_WITH_CANARY = [(SMALL, [*SMALL, [3.0, 4.0, 50.0]])]
 
 OPACUS = Library(
     name="opacus",
@@ -320,7 +329,8 @@ OPACUS = Library(
         Call(function="per_layer", claim=GaussianDP(1.0, ADD_REMOVE), pairs=WITH_CANARY),
         Call(function="ghost", claim=GaussianDP(1.0, ADD_REMOVE), pairs=WITH_CANARY),
         Call(function="ghost_column", claim=GaussianDP(1.0, ADD_REMOVE), pairs=WITH_CANARY, publish=False),
-        Call(function="adaptive", claim=GaussianDP(1.0, ADD_REMOVE), pairs=WITH_CANARY, publish=False),
+        Call(function="adaptive", claim=GaussianDP(1.0, ADD_REMOVE), pairs=WITH_CANARY),
+        Call(function="adaptive", claim=GaussianDP(1.0, ADD_REMOVE), pairs=SMALL_WITH_CANARY, publish=False),
         approximate(  # the epsilon of one step on all of four, or of two steps at rate 1/2 on five
             "training", [(FOUR, [*FOUR, EXAMPLES[0]])], (0.93, 1e-5), ADD_REMOVE,
             options={"samples": 6_000, "detect_factor": 6.0},
@@ -388,6 +398,22 @@ TMLT_CORE = Library(
         pure("quantile_of_integers", [([5, 5], [5, 5, 10]), ([], [0])], relation=ADD_REMOVE),
     ],
 )
+
+TMLT_SPARK = Library(
+    name="tmlt.core",
+    requires=["tmlt.core"],
+    file="tmlt_spark.py",
+    calls=[
+        *(
+            pure(f"spark_{name}", [pair], relation=ADD_REMOVE, form="batched", options=SLOW)
+            for name, pair in (
+                ("count", ([3], [3, 5])), ("distinct", ([3], [3, 5])), ("total", ([3], [3, 10])), ("average", ([3], [3, 10])),
+                ("variance", ([0, 0], [0, 0, 10])), ("quantile", ([0, 10], [0, 10, 10])), ("bounds", ([3] * 9, [*[3] * 9, 900])),
+            )
+        ),
+        approximate("spark_kept", [(0, 1), (7, 8)], (1.0, 1e-3), ADD_REMOVE, form="batched", options=SLOW),
+    ],
+)  # fmt: skip
 
 SMARTNOISE_SYNTH = Library(
     name="smartnoise-synth",
@@ -459,11 +485,11 @@ DIFF_PRIV_LAPLACE = Library(
 LIBRARIES = (
     OPENDP, OPENDP_POLARS, DIFFPRIVLIB, PURE_LDP, MULTI_FREQ, LDP_TOOLBOX, PYTHON_DP, PIPELINE_DP, SMARTNOISE_ODOMETERS,
     SMARTNOISE_SQL, DATASYNTHESIZER, FLOWER, OPACUS, JAX_PRIVACY, DP_ACCOUNTING, AUTODP, PRV_ACCOUNTANT, TMLT_CORE,
-    SMARTNOISE_SYNTH, DPMM, EEPRIVACY, DIFF_PRIV_LAPLACE,
+    TMLT_SPARK, SMARTNOISE_SYNTH, DPMM, EEPRIVACY, DIFF_PRIV_LAPLACE,
 )  # fmt: skip
 NOT_RUN = {
     "DiffPriv": "opens a connection to the network when it is imported",
-    "tmlt.core with Spark": "what needs a Spark session, about a second a release",
+    "tmlt.analytics": "sessions on the measurements of tmlt.core, which are audited on Spark",
     "smartnoise-sql on other databases": "the reader over pandas is audited",
     "smartnoise-synth with PyTorch": "its networks need hours of training; its covariance is in the museum",
 }
