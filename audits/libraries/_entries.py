@@ -405,13 +405,13 @@ TMLT_SPARK = Library(
     file="tmlt_spark.py",
     calls=[
         *(
-            pure(f"spark_{name}", [pair], relation=ADD_REMOVE, form="batched", options=SLOW)
+            pure(f"spark_{name}", [pair], relation=ADD_REMOVE, options=SLOW)
             for name, pair in (
                 ("count", ([3], [3, 5])), ("distinct", ([3], [3, 5])), ("total", ([3], [3, 10])), ("average", ([3], [3, 10])),
                 ("variance", ([0, 0], [0, 0, 10])), ("quantile", ([0, 10], [0, 10, 10])), ("bounds", ([3] * 9, [*[3] * 9, 900])),
             )
         ),
-        approximate("spark_kept", [(0, 1), (7, 8)], (1.0, 1e-3), ADD_REMOVE, form="batched", options=SLOW),
+        approximate("spark_kept", [(0, 1), (7, 8)], (1.0, 1e-3), ADD_REMOVE, options=SLOW),
     ],
 )  # fmt: skip
 
