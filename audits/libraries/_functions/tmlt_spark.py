@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+import tempfile
 
 os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
 
@@ -25,7 +26,13 @@ PARTITIONS = SparkDataFrameDomain({"release": SparkIntegerColumnDescriptor()})
 DOMAIN = SparkDataFrameDomain({column: SparkIntegerColumnDescriptor() for column in ("release", "age")})
 GEOMETRIC, LAPLACE = aggregations.NoiseMechanism.GEOMETRIC, aggregations.NoiseMechanism.LAPLACE
 AGES = {"measure_column": "age", "lower": 0, "upper": 10}
-settings = {"spark.ui.enabled": "false", "spark.sql.shuffle.partitions": "1", "spark.ui.showConsoleProgress": "false"}
+warehouse = tempfile.TemporaryDirectory()
+settings = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.warehouse.dir": warehouse.name,
+}
 builder = SparkSession.builder.master("local[1]")
 for setting, value in settings.items():
     builder = builder.config(setting, value)
