@@ -187,8 +187,7 @@ def _row(library: Library, version: str, call: Call, plain: dict[str, Any], page
         finite = math.isfinite(result.detectable_epsilon)
         caught = f"{result.detectable_epsilon:.3g}" if finite else "nothing"
     if result.verdict is Verdict.INCONCLUSIVE:
-        reasons = [message for message in result.messages if message.startswith("Too few")] or [*result.messages, ""]
-        more = _first_sentence(reasons[0])
+        more = _undecided(result)
     return [
         *begin, result.verdict.value, f"{result.epsilon_lower:.3g}", f"{result.samples:,}", f"{result.seconds:.1f}", caught, more,
     ]  # fmt: skip
@@ -214,6 +213,14 @@ def _linked(library: Library, entry: Call | Account, page: str, pages: dict[str,
     name = witness_name(library, entry, pages)
     pages[name] = page
     return f"; [witness]({FOLDER}/{name})"
+
+
+def _undecided(result: Result) -> str:
+    """Return why a result is inconclusive, and how many samples would decide where that is known."""
+    reasons = [message for message in result.messages if message.startswith("Too few")] or [*result.messages, ""]
+    needed = result.samples_needed
+    enough = "" if needed is None or needed <= result.samples else f" About {needed:,} samples would decide."
+    return _first_sentence(reasons[0]) + enough
 
 
 def _first_sentence(text: str) -> str:

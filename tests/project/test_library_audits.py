@@ -110,6 +110,17 @@ def test_a_row_of_the_scoreboard():
     assert "Isolated(" not in script
 
 
+def test_an_inconclusive_row_says_how_many_samples_would_decide():
+    scoreboard = importlib.import_module("audits.libraries._scoreboard")
+    entries = importlib.import_module("audits.libraries._entries")
+    library = entries.LIBRARIES[0]
+    whole = dpaudit.batched(lambda data, size, rng: data + rng.laplace(size=size))
+    plain = dpaudit.audit(whole, dpaudit.PureDP(1.0), [(0.0, 1.0)], samples=1_000, shrink=False).to_dict()
+    row = scoreboard._row(library, "1.2", library.calls[0], plain, {})
+    assert row[5] == "INCONCLUSIVE"
+    assert re.match(r"Too few samples: .*\. About [\d,]+ samples would decide\.$", row[-1])
+
+
 def test_a_row_of_an_accountant():
     scoreboard = importlib.import_module("audits.libraries._scoreboard")
     entries = importlib.import_module("audits.libraries._entries")

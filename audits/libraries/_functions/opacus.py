@@ -11,7 +11,14 @@ import numpy as np
 import torch
 from opacus import GradSampleModule, PrivacyEngine
 from opacus.accountants import create_accountant
-from opacus.optimizers import AdaClipDPOptimizer, DPOptimizer, DPPerLayerOptimizer
+from opacus.grad_sample import GradSampleModuleFastGradientClipping
+from opacus.optimizers import (
+    AdaClipDPOptimizer,
+    DPOptimizer,
+    DPOptimizerFastGradientClipping,
+    DPPerLayerOptimizer,
+)
+from opacus.utils.fast_gradient_clipping_utils import DPLossFastGradientClipping
 
 warnings.simplefilter("ignore")
 logging.disable(logging.WARNING)
@@ -45,8 +52,25 @@ def step(make, rows):
     return np.concatenate([parameter.grad.numpy().ravel() for parameter in optimizer.params])
 
 
-def released_norm(rows):
-    """Release the step of an optimizer that adapts its clipping norm, and the norm."""
+def ghost_step(shape, rows):
+    """Release the noisy gradient of a step that never holds the gradients of single rows."""
+    seeded()
+    model = GradSampleModuleFastGradientClipping(linear(), max_grad_norm=1.0, use_ghost_clipping=True)
+    optimizer = DPOptimizerFastGradientClipping(
+        torch.optim.SGD(model.parameters(), lr=0.1), noise_multiplier=1.0, max_grad_norm=1.0, expected_batch_size=4
+    )
+    criterion = DPLossFastGradientClipping(model, optimizer, torch.nn.MSELoss())
+    features, targets = tensors(rows)
+    criterion(model(features).reshape(shape), targets.reshape(shape)).backward()
+    optimizer.pre_step()
+    return np.concatenate([parameter.grad.numpy().ravel() for parameter in optimizer.params])
+
+
+ghost, ghost_column = (functools.partial(ghost_step, shape) for shape in ((-1,), (-1, 1)))  # of outputs and targets
+
+
+def adaptive(rows):
+    """Release the step of an optimizer that adapts its clipping norm, and the norm of the next step."""
     seeded()
     model = GradSampleModule(linear())
     optimizer = AdaClipDPOptimizer(
@@ -63,7 +87,6 @@ def released_norm(rows):
     features, targets = tensors(rows)
     torch.nn.functional.mse_loss(model(features)[:, 0], targets).backward()
     optimizer.pre_step()
-    optimizer.update_max_grad_norm()
     return np.concatenate([*(p.grad.numpy().ravel() for p in optimizer.params), [float(optimizer.max_grad_norm)]])
 
 

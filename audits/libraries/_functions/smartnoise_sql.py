@@ -1,4 +1,4 @@
-"""smartnoise-sql: queries by its private reader, and its odometers as accountants of Laplace noise."""
+"""smartnoise-sql's odometers as accountants of Laplace noise."""
 
 from __future__ import annotations
 
@@ -7,25 +7,13 @@ import logging
 import math
 import warnings
 
-import pandas
-from snsql import Privacy, from_df
+from snsql import Privacy
 from snsql.sql.odometer import Odometer, OdometerHeterogeneous
 
 warnings.simplefilter("ignore")
 logging.disable(logging.WARNING)
 
 
-def query(select, ages):
-    """Release an aggregate of one column, without groups."""
-    columns = {"id": {"type": "int", "private_id": True}, "age": {"type": "int", "lower": 0, "upper": 100}}
-    table = {"row_privacy": False, "censor_dims": False, "max_ids": 1, **columns}
-    frame = pandas.DataFrame({"id": range(len(ages)), "age": pandas.Series(list(ages), dtype="Int64")})
-    reader = from_df(frame, metadata={"": {"db": {"people": table}}}, privacy=Privacy(epsilon=1.0, delta=1e-6))
-    return float(reader.execute(f"SELECT {select} AS n FROM db.people")[1][0])
-
-
-count, total = (functools.partial(query, select) for select in ("COUNT(*)", "SUM(age)"))
-mean = functools.partial(query, "AVG(age)")  # charged as a sum and a count
 DELTAS = [10.0 ** (-exponent / 8.0) for exponent in range(1, 80)]
 
 

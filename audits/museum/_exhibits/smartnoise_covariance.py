@@ -18,7 +18,7 @@ def define(expect: Verdict) -> Audit:
         mechanism_is_factory=True,
         claim=PureDP(1.0, Relation.SUBSTITUTE),
         neighbours=neighbours.substitute(row, min_size=ROWS, max_size=ROWS),
-        options={"samples": 24_000, "detect_factor": 3.0, "shrink": False},
+        options={"samples": 48_000, "detect_factor": 3.0, "shrink": False},
         expect=expect,
     )
 
