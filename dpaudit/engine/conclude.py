@@ -18,7 +18,7 @@ from dpaudit.engine.events import ViolationFound
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.request import Findings, Request
 from dpaudit.engine.sampling.blocks import OutOfTime, Sampler, TimedOut
-from dpaudit.engine.sampling.probe import traceback_of
+from dpaudit.engine.sampling.probe import nothing_but_errors
 from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.engine.sampling.serial_dependence import ERROR_PROBABILITY, FEWEST_RELEASES, dependence
 from dpaudit.engine.search.attempt import Attempt, Shown
@@ -29,7 +29,7 @@ from dpaudit.engine.views.float_bits import MEANING, NO_FLOATS, all_whole, any_f
 from dpaudit.engine.views.learner import Builder
 from dpaudit.engine.witness.event import simplest
 from dpaudit.engine.witness.shrink import SHRINK, PairAuditor, find_witness, leading_event, witness_as_found
-from dpaudit.errors import DPAuditError, MechanismError
+from dpaudit.errors import DPAuditError
 from dpaudit.result.model import Channel, Result, StoppedBy, Witness
 
 UNLIKE = (
@@ -124,11 +124,7 @@ class Conclusion:
         """Conclude."""
         request, campaign = self.request, self.phase.campaign
         if self.phase.watch.always_raised and not self.phase.stateful:
-            first = campaign.candidates[0].pair
-            raise MechanismError(
-                "The mechanism raised on every call, on both data sets, so there is nothing to audit:\n\n"
-                + traceback_of(self.sampler.mechanism, first.data, seed_child(request.entropy, 0, 0, 2, 0))
-            )
+            raise nothing_but_errors(self.sampler, campaign.candidates[0].pair, request.entropy)
         shown = self.phase.shown(hurried=self.hurried).joined(self.earlier)
         coverage = self._coverage()
         verdict = self._verdict(stopped_by, shown, coverage)
