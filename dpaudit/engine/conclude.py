@@ -91,6 +91,8 @@ class ConstantWatch:
     """Releases that are drawn before they are compared."""
     lasting: int = 20
     """Other outputs in a row that chance does not explain, after so many equal ones."""
+    by_chance: float = 1e-6
+    """Other outputs of which this is the probability, after so many equal ones, do not come by chance either."""
     seconds: float = 1.0
     """The longest time that this may take, and then the clock's next second is waited for."""
 
@@ -333,7 +335,8 @@ class Conclusion:
         """Return whether a mechanism whose releases were all equal gives other ones from some call on, or later.
 
         An output that is rare by chance is followed by the usual one again, so others must come ``WATCHING.lasting`` times in
-        a row. A seed that is the time in seconds gives another output in the next second. With a time limit, a call that is
+        a row; or there must be so many of them that they would hardly have been missing before, as where outputs alternate from
+        call to call: if k of n releases are others, all k come after the first t with probability (n / (n + t))^k at most. A seed that is the time in seconds gives another output in the next second. With a time limit, a call that is
         late by chance would look like another output, so nothing is drawn.
         """
         if self.sampler.timeout is not None:
@@ -346,7 +349,9 @@ class Conclusion:
             seed = seed_child(self.request.entropy, SeedKey.LATER, part)
             drawn = encode(single.draw(accused.pair.data, size, seed, deadline))
             usual = np.flatnonzero(record_keys(drawn) == known)
-            return bool(np.diff(usual, prepend=-1, append=size).max() > min(WATCHING.lasting, size))
+            by_chance = (size - usual.size) * math.log(size / (size + accused.timeline.size))
+            lasting = np.diff(usual, prepend=-1, append=size).max() > min(WATCHING.lasting, size)
+            return bool(lasting or by_chance < math.log(WATCHING.by_chance))
 
         parts = WATCHING.releases // WATCHING.at_once
         with suppress(TimedOut, DPAuditError):
