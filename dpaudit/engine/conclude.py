@@ -335,8 +335,9 @@ class Conclusion:
         """Return whether a mechanism whose releases were all equal gives other ones from some call on, or later.
 
         An output that is rare by chance is followed by the usual one again, so others must come ``WATCHING.lasting`` times in
-        a row; or there must be so many of them that they would hardly have been missing before, as where outputs alternate from
-        call to call: if k of n releases are others, all k come after the first t with probability (n / (n + t))^k at most. A seed that is the time in seconds gives another output in the next second. With a time limit, a call that is
+        a row; or there must be so many of them that they would hardly have been missing before, as where outputs alternate
+        from call to call: if k of n releases are others, all k come after the first t with probability (n / (n + t))^k at
+        most. A seed that is the time in seconds gives another output in the next second. With a time limit, a call that is
         late by chance would look like another output, so nothing is drawn.
         """
         if self.sampler.timeout is not None:

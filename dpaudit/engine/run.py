@@ -35,7 +35,7 @@ from dpaudit.engine.sampling.blocks import (
 from dpaudit.engine.sampling.executor import LostWorker, TaskRunner
 from dpaudit.engine.sampling.probe import Probe, nothing_but_errors, probe
 from dpaudit.engine.sampling.rounds import run_round
-from dpaudit.engine.sampling.seeds import SeedKey, seed_child
+from dpaudit.engine.sampling.seeds import BlockSeeds, SeedKey, seed_child
 from dpaudit.engine.search.attempt import Attempt, Shown
 from dpaudit.engine.search.campaign import Campaign, Candidate, growth_of
 from dpaudit.engine.search.confirmation import Confirmation
@@ -116,6 +116,7 @@ class Run:
         self.messages: list[str] = []
         self.pairs = Pairs(request, self.messages)
         self.sizes: tuple[int, ...] = ()  # blocks of the last round
+        self.first_sides: list[int] = []  # the side that was drawn first, of each of them
         self.reproducible = False
         self.probe_settled = False  # shared random state would have been detected
         self.one_value_per_call = False
@@ -366,13 +367,15 @@ class Run:
             self.budget.drawn += 2 * min(whole + sizes[0], size)
             raise ended.cause
         self.sizes, self._first_block = sizes, min(sizes[0], task.keep)
+        seeds = BlockSeeds(self.entropy, task.key)
+        self.first_sides = list(map(seeds.first_side, range(len(sizes))))
         return ended
 
     def check(self, candidate: Candidate, drawn: BlockPair) -> None:
         """Look for outputs that depend on each other, on their batch, or on the time."""
         self._check_containers(candidate, drawn)
         if not self.sampler.batched:
-            candidate.timeline.add(self.sizes, drawn.size, drawn.learn)
+            candidate.timeline.add(self.sizes, drawn.size, drawn.learn, self.first_sides)
         self.phase.replays.compare(candidate.number, drawn.learn[0].first(self._first_block))
         self.seconds_drawing += drawn.seconds[0]
         self.fastest = min(self.fastest, drawn.seconds[0] / (2 * drawn.size))
