@@ -18,7 +18,7 @@ from dpaudit.engine.events import ViolationFound
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.request import Findings, Request
 from dpaudit.engine.sampling.blocks import OutOfTime, Sampler, TimedOut
-from dpaudit.engine.sampling.probe import traceback_of
+from dpaudit.engine.sampling.probe import nothing_but_errors
 from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.engine.sampling.serial_dependence import ERROR_PROBABILITY, FEWEST_RELEASES, dependence
 from dpaudit.engine.search.attempt import Attempt, Shown
@@ -29,7 +29,7 @@ from dpaudit.engine.views.float_bits import MEANING, NO_FLOATS, all_whole, any_f
 from dpaudit.engine.views.learner import Builder
 from dpaudit.engine.witness.event import simplest
 from dpaudit.engine.witness.shrink import SHRINK, PairAuditor, find_witness, leading_event, witness_as_found
-from dpaudit.errors import DPAuditError, MechanismError
+from dpaudit.errors import DPAuditError
 from dpaudit.result.model import Channel, Result, StoppedBy, Witness
 
 UNLIKE = (
@@ -91,6 +91,8 @@ class ConstantWatch:
     """Releases that are drawn before they are compared."""
     lasting: int = 20
     """Other outputs in a row that chance does not explain, after so many equal ones."""
+    by_chance: float = 1e-6
+    """Other outputs of which this is the probability, after so many equal ones, do not come by chance either."""
     seconds: float = 1.0
     """The longest time that this may take, and then the clock's next second is waited for."""
 
@@ -124,11 +126,7 @@ class Conclusion:
         """Conclude."""
         request, campaign = self.request, self.phase.campaign
         if self.phase.watch.always_raised and not self.phase.stateful:
-            first = campaign.candidates[0].pair
-            raise MechanismError(
-                "The mechanism raised on every call, on both data sets, so there is nothing to audit:\n\n"
-                + traceback_of(self.sampler.mechanism, first.data, seed_child(request.entropy, 0, 0, 2, 0))
-            )
+            raise nothing_but_errors(self.sampler, campaign.candidates[0].pair, request.entropy)
         shown = self.phase.shown(hurried=self.hurried).joined(self.earlier)
         coverage = self._coverage()
         verdict = self._verdict(stopped_by, shown, coverage)
@@ -337,7 +335,9 @@ class Conclusion:
         """Return whether a mechanism whose releases were all equal gives other ones from some call on, or later.
 
         An output that is rare by chance is followed by the usual one again, so others must come ``WATCHING.lasting`` times in
-        a row. A seed that is the time in seconds gives another output in the next second. With a time limit, a call that is
+        a row; or there must be so many of them that they would hardly have been missing before, as where outputs alternate
+        from call to call: if k of n releases are others, all k come after the first t with probability (n / (n + t))^k at
+        most. A seed that is the time in seconds gives another output in the next second. With a time limit, a call that is
         late by chance would look like another output, so nothing is drawn.
         """
         if self.sampler.timeout is not None:
@@ -350,7 +350,9 @@ class Conclusion:
             seed = seed_child(self.request.entropy, SeedKey.LATER, part)
             drawn = encode(single.draw(accused.pair.data, size, seed, deadline))
             usual = np.flatnonzero(record_keys(drawn) == known)
-            return bool(np.diff(usual, prepend=-1, append=size).max() > min(WATCHING.lasting, size))
+            by_chance = (size - usual.size) * math.log(size / (size + accused.timeline.size))
+            lasting = np.diff(usual, prepend=-1, append=size).max() > min(WATCHING.lasting, size)
+            return bool(lasting or by_chance < math.log(WATCHING.by_chance))
 
         parts = WATCHING.releases // WATCHING.at_once
         with suppress(TimedOut, DPAuditError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import secrets
 import time
@@ -32,9 +33,9 @@ from dpaudit.engine.sampling.blocks import (
     check_containers,
 )
 from dpaudit.engine.sampling.executor import LostWorker, TaskRunner
-from dpaudit.engine.sampling.probe import Probe, probe
+from dpaudit.engine.sampling.probe import Probe, nothing_but_errors, probe
 from dpaudit.engine.sampling.rounds import run_round
-from dpaudit.engine.sampling.seeds import SeedKey, seed_child
+from dpaudit.engine.sampling.seeds import BlockSeeds, SeedKey, seed_child
 from dpaudit.engine.search.attempt import Attempt, Shown
 from dpaudit.engine.search.campaign import Campaign, Candidate, growth_of
 from dpaudit.engine.search.confirmation import Confirmation
@@ -42,7 +43,7 @@ from dpaudit.engine.search.rounds import Budget, settle_rounds
 from dpaudit.engine.single_releases import NotConfirmed, SingleReleases
 from dpaudit.engine.views.float_bits import build_bit_views
 from dpaudit.engine.views.learner import Builder, Settled, ViewBuilder
-from dpaudit.mechanism import as_mechanism
+from dpaudit.mechanism import Raised, as_mechanism
 from dpaudit.neighbours import Pair
 from dpaudit.result.model import Channel, Result, StoppedBy
 
@@ -76,6 +77,10 @@ class RunLimits:
     """The largest share of the samples that the first probe may take."""
     probe_share: float = 0.05
     """The largest share of the samples, and of the samples drawn so far, that goes into further probes."""
+    most_errors: int = 1000
+    """Calls on each side that are made before a mechanism is said to raise on every call."""
+    seconds_of_errors: float = 1.0
+    """The longest time that these may take."""
     most_interrupts: int = 5
     """Attempts to conclude, each of which may be interrupted again."""
     last_round: float = 0.8
@@ -111,6 +116,7 @@ class Run:
         self.messages: list[str] = []
         self.pairs = Pairs(request, self.messages)
         self.sizes: tuple[int, ...] = ()  # blocks of the last round
+        self.first_sides: list[int] = []  # the side that was drawn first, of each of them
         self.reproducible = False
         self.probe_settled = False  # shared random state would have been detected
         self.one_value_per_call = False
@@ -212,11 +218,30 @@ class Run:
                     self.messages.append("Calls are too slow for a probe of shared random state; none was made.")
                 return
             self.phase.raised_in_probe = found.raised
+            if found.raised == 1.0 and candidate.number == 1 and not self._answers():
+                raise nothing_but_errors(self.sampler, candidate.pair, self.entropy)
             self.phase.watch.see(candidate.number, found.outputs)
             candidate.rounds += 1
             candidate.learner.settle(Settled((), found.outputs), size)
             if found.distinctive:
                 return
+
+    def _answers(self) -> bool:
+        """Return whether any call gives an output: errors may be frequent, or belong to some of the pairs only."""
+        stop = time.monotonic() + LIMITS_OF_RUN.seconds_of_errors
+        pairs = itertools.cycle(candidate.pair for candidate in self.phase.campaign.candidates)
+        calls = min(LIMITS_OF_RUN.most_errors, int(0.5 * LIMITS_OF_RUN.probe_share * self.options.samples))
+        for call, pair in zip(range(calls), pairs, strict=False):
+            for side, data in enumerate(pair):
+                self.budget.drawn += 1
+                with suppress(OutOfTime):
+                    drawn = self.sampler.draw(data, 1, seed_child(self.entropy, 0, 0, 7, call, side), self.deadline)
+                    if not isinstance(drawn[0], Raised):
+                        self.budget.drawn += 1 - side  # as many outputs of both sides
+                        return True
+            if time.monotonic() > stop:
+                break
+        return False
 
     def _plan_by_time(self) -> None:
         """Leave out pairs for which there is no time, by the rate of the first calls."""
@@ -342,13 +367,15 @@ class Run:
             self.budget.drawn += 2 * min(whole + sizes[0], size)
             raise ended.cause
         self.sizes, self._first_block = sizes, min(sizes[0], task.keep)
+        seeds = BlockSeeds(self.entropy, task.key)
+        self.first_sides = list(map(seeds.first_side, range(len(sizes))))
         return ended
 
     def check(self, candidate: Candidate, drawn: BlockPair) -> None:
         """Look for outputs that depend on each other, on their batch, or on the time."""
         self._check_containers(candidate, drawn)
         if not self.sampler.batched:
-            candidate.timeline.add(self.sizes, drawn.size, drawn.learn)
+            candidate.timeline.add(self.sizes, drawn.size, drawn.learn, self.first_sides)
         self.phase.replays.compare(candidate.number, drawn.learn[0].first(self._first_block))
         self.seconds_drawing += drawn.seconds[0]
         self.fastest = min(self.fastest, drawn.seconds[0] / (2 * drawn.size))

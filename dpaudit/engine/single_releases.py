@@ -34,6 +34,7 @@ class RoundDrawer(Protocol):
 
     sampler: Sampler
     sizes: tuple[int, ...]  # blocks of the last round
+    first_sides: list[int]  # the side that was drawn first, of each of them
 
     def draw_round(
         self, candidate: Candidate, size: int, sampler: Sampler, number: int, *, fewest_kept: int = 0
@@ -85,7 +86,7 @@ class SingleReleases:
 
     def check(self, candidate: Candidate, drawn: BlockPair) -> None:
         """Keep the releases in their order, for the test of dependence."""
-        candidate.timeline.add(self.drawer.sizes, drawn.size, drawn.learn)
+        candidate.timeline.add(self.drawer.sizes, drawn.size, drawn.learn, self.drawer.first_sides)
 
     def is_last(self, candidate: Candidate) -> bool:
         """Return False: views may be learned after every round."""

@@ -6,6 +6,7 @@ import math
 import textwrap
 
 from dpaudit.claims import (
+    ApproxDP,
     BoundedRange,
     Claim,
     MetricDP,
@@ -183,7 +184,12 @@ def detectable_note(claim: Claim, epsilon: str = "this epsilon", pairs: int = 1)
     caught, with probability about 0.9, from this epsilon on. Among numbers it is an end of the range, or of one coordinate's: an
     interval inside takes about twice the samples, and a rare one is missed. Among words it is made of the frequent ones.
     """
-    plus = "" if isinstance(claim, PureDP | MetricDP) else ", plus the delta that the claim allows,"
+    plus = ""
+    if isinstance(claim, ApproxDP):
+        plus = ", plus the delta that the claim allows,"
+    elif not isinstance(claim, PureDP | MetricDP):
+        # The audit bets against several points of the curve, and at the largest delta the promise is the smallest.
+        plus = f", plus the delta that the claim allows at epsilon 0 ({claim.delta(0.0):.3g}),"
     rate = "m exp(-epsilon distance)" if isinstance(claim, MetricDP) else "m exp(-epsilon)"
     where = f", on one of the {pairs} pairs," if pairs > 1 else ""
     return (

@@ -65,10 +65,10 @@ def test_colours(variables: dict[str, str], colour: bool, monkeypatch: pytest.Mo
 def test_the_detectable_epsilon_is_stated_for_the_kind_of_claim() -> None:
     pure = str(result(claim=PureDP(1.0)))
     assert "An event of probability m on one data set" in " ".join(pure.split())
-    for claim in (ApproxDP(1.0, 1e-5), GaussianDP(1.0)):
+    for claim, where in ((ApproxDP(1.0, 1e-5), ""), (GaussianDP(1.0), " at epsilon 0 (0.383)")):
         text = " ".join(str(result(claim=claim)).split())
         assert (
-            "An event of probability m, plus the delta that the claim allows, on one data set and m exp(-epsilon)"
+            f"An event of probability m, plus the delta that the claim allows{where}, on one data set and m exp(-epsilon)"
             in text
         )
     for pairs, said in ((1, "no event is promised to be detected"), (20, "if one of the 20 pairs leaks")):

@@ -62,7 +62,7 @@ from dpaudit.engine.evidence.e_process import Counts
 from dpaudit.engine.request import Request
 from dpaudit.engine.run import Run, builder_of
 from dpaudit.engine.sampling.blocks import CHANGED_INPUT, Sampler, TimedOut, block_sizes, is_distinctive, looked_at
-from dpaudit.engine.sampling.seeds import SeedKey, seed_child
+from dpaudit.engine.sampling.seeds import BlockSeeds, SeedKey, seed_child
 from dpaudit.engine.sampling.serial_dependence import ERROR_PROBABILITY, Timeline, dependence
 from dpaudit.engine.search.attempt import Attempt
 from dpaudit.engine.search.campaign import Campaign
@@ -369,15 +369,18 @@ class _AccumulatingRun:
         before = fingerprint(tuple(nominee.pair))
         totals = [np.zeros_like(counts) for counts in nominee.counts]
         timeline = self.timelines.setdefault(nominee.number, Timeline())
+        coins = BlockSeeds(self.epoch.root, (SeedKey.EVIDENCE, number))
         for block, length in enumerate(block_sizes(size, least=SMALLEST_BLOCK, largest=LARGEST_BLOCK)):
-            batches = []
-            for side, data in enumerate(nominee.pair):
+            batches: list[Any] = [None, None]
+            first = coins.first_side(block)
+            for side in (first, 1 - first):
+                data = nominee.pair[side]
                 seed = seed_child(self.epoch.root, SeedKey.EVIDENCE, number, block, side)
                 outputs = self.sampler.draw(data, length, seed)
-                batches.append(looked_at([outputs], self.sampler, features=nominee.features))
+                batches[side] = looked_at([outputs], self.sampler, features=nominee.features)
                 for total, cells in zip(totals, nominee.views, strict=True):
                     total[side] += cells.count(batches[side])
-            timeline.add([length], length, (batches[0], batches[1]))
+            timeline.add([length], length, (batches[0], batches[1]), [first])
             self.request.emit(OutputsDrawn(2 * length))
         if fingerprint(tuple(nominee.pair)) != before:
             raise MechanismError(CHANGED_INPUT)

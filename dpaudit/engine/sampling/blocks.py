@@ -319,15 +319,17 @@ def run_task(
         for block, size in enumerate(task.sizes, start=task.first):
             if deadline is not None and time.monotonic() > deadline:
                 raise OutOfTime
-            sides: list[Any] = []
-            for side, data in enumerate((task.data, task.neighbour)):
+            sides: list[Any] = [None, None]
+            first = seeds.first_side(block)
+            for side in (first, 1 - first):
+                data = task.neighbour if side else task.data
                 since = time.perf_counter()
                 held = size < BLOCKS.counted_together and together is not False
                 outputs = task.sampler.draw(data, size, seeds.of(block, side), deadline, held=held)
                 drawing += time.perf_counter() - since
                 if together is None:
                     together = held and _numbers(outputs) <= BLOCKS.most_numbers_together
-                sides.append(outputs if together else _count(task, block, [outputs], [size]))
+                sides[side] = outputs if together else _count(task, block, [outputs], [size])
                 del outputs  # the next block is drawn into the same memory
             if together:
                 small.append((size, sides[0], sides[1]))  # in one step, because an interrupt may come between two

@@ -14,6 +14,7 @@ from dpaudit.errors import MechanismError
 
 CELL_GROUPS = 8  # groups of cells that the drift test compares
 BLANK = re.compile(r"#|'\.\.\.'")  # what ``mechanism.Raised`` puts in place of numbers and quoted text
+NUMBER_IN_TEXT = re.compile(r"number \d+ in |json\.loads\(")  # beginnings of the names of such features
 STRUCTURE_GROUPS = 64  # groups of structures that it compares
 FEWEST_COMPARED = 200  # outputs that a comparison needs
 FEWEST_IN_A_GROUP = 10  # outputs, early and late, without which a group is left out of a comparison
@@ -173,7 +174,7 @@ class OutputMonitor:
             return
         self._largest = len(batch)
         self._singular = ""
-        self.token = token_in(batch)
+        self.token = token_in(batch) or token_in_text(batch)
         if batch.uniform:
             return
         codes, frequency = np.unique(batch.codes, return_counts=True)
@@ -221,6 +222,15 @@ def token_in(batch: Encoded) -> str:
         if distance * np.sqrt(size) < FROM_UNIFORM:
             return f"{column[0]:.0f}"
     return ""
+
+
+def token_in_text(batch: Encoded) -> str:
+    """Return an example of a number that looks like a random seed (see :func:`token_in`) in texts that hold several."""
+    table = batch.features
+    if table is None:
+        return ""
+    names = [name for name, count in table.frequency.items() if count == len(batch) and NUMBER_IN_TEXT.match(name)]
+    return token_in(Encoded(batch.codes, table.columns(names, [np.nan] * len(names)), {}))
 
 
 def raised_share(batch: Encoded) -> float:

@@ -1,4 +1,4 @@
-"""Probe a mechanism before any bet: shared random state, reproducibility, exceptions on every call."""
+"""Probe a mechanism before any bet: shared random state, reproducibility, exceptions."""
 
 from __future__ import annotations
 
@@ -58,8 +58,8 @@ def probe(
     Raises
     ------
     MechanismError
-        If every call raises, or if sequences from different seeds or data sets are equal and chance would make them so with
-        probability below 1e-9, estimated from the collisions seen.
+        If sequences from different seeds or data sets are equal and chance would make them so with probability below 1e-9,
+        estimated from the collisions seen.
     """
     data, neighbour = pair
     drawn = looked_at([sampler.draw(data, size, seed_child(entropy, 0, 0, 0, 0), deadline)], sampler, features=features)
@@ -67,11 +67,6 @@ def probe(
     other_seed = encode(sampler.draw(data, size, seed_child(entropy, 0, 0, 1, 0), deadline))
     on_neighbour = sampler.draw(neighbour, size, seed_child(entropy, 0, 0, 0, 1), deadline)
     other_side = looked_at([on_neighbour], sampler, features=features)
-    if raised_share(drawn) == 1.0 and raised_share(other_side) == 1.0:
-        raise MechanismError(
-            "The mechanism raised on every call, on both data sets, so there is nothing to audit:\n\n"
-            + traceback_of(sampler.mechanism, data, seed_child(entropy, 0, 0, 2, 0))
-        )
     distinctive = is_distinctive(record_keys(drawn))
     if distinctive and _same(drawn, other_seed):
         raise MechanismError(
@@ -86,6 +81,14 @@ def probe(
     raised = np.mean([raised_share(drawn), raised_share(other_side)])
     alike = all(_all_equal(batch) for batch in (drawn, other_seed, other_side)) and not _same(drawn, other_seed)
     return Probe(_same(drawn, again), float(raised), distinctive, sampler.batched and alike, (drawn, other_side))
+
+
+def nothing_but_errors(sampler: Sampler, pair: Pair, entropy: int) -> MechanismError:
+    """Return the error of an audit in which every call raised, with the traceback of one more call."""
+    return MechanismError(
+        "The mechanism raised on every call, on both data sets, so there is nothing to audit:\n\n"
+        + traceback_of(sampler.mechanism, pair.data, seed_child(entropy, 0, 0, 2, 0))
+    )
 
 
 def traceback_of(mechanism: Mechanism, data: Any, seed: np.random.SeedSequence) -> str:

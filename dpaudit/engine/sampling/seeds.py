@@ -80,13 +80,28 @@ class BlockSeeds:
         self._key = key
         self._group = -1
         self._words = np.empty((0, 2, 4), np.uint64)
+        self._coins = 0  # one bit for each block of the group
 
     def of(self, block: int, side: int) -> ISeedSequence:
         """Return the seed of one block of one side."""
+        place = self._place(block)  # before the words are read, because it may generate them
+        return _GeneratedSeed(self._words[place, side])
+
+    def first_side(self, block: int) -> int:
+        """Return which side of a block is drawn first, by a coin.
+
+        If it were always the same one, a mechanism that alternates from call to call would seem to know its data.
+        """
+        place = self._place(block)
+        return self._coins >> place & 1
+
+    def _place(self, block: int) -> int:
+        """Generate the words of the group of a block, and return its place there."""
         group, place = divmod(block, SEEDS_PER_CHILD)
         if group != self._group:
             child = seed_child(self._entropy, *self._key, group)
-            words = child.generate_state(SEEDS_PER_CHILD * 2 * 4, np.uint64)
-            self._words = words.astype(np.uint64, copy=False).reshape(SEEDS_PER_CHILD, 2, 4)
+            words = child.generate_state(SEEDS_PER_CHILD * 2 * 4 + 1, np.uint64)
+            self._words = words[:-1].astype(np.uint64, copy=False).reshape(SEEDS_PER_CHILD, 2, 4)
+            self._coins = int(words[-1])
             self._group = group
-        return _GeneratedSeed(self._words[place, side])
+        return place

@@ -50,9 +50,9 @@ ERROR_PROBABILITY = len(MEANINGS) / (PERMUTATIONS + 1)
 
 @dataclass
 class Timeline:
-    """Releases of a pair in the order in which they were made: blocks of D and of D' in turn."""
+    """Releases of a pair in the order in which they were made: a block of each side, and then the next ones."""
 
-    _rounds: list[tuple[Sequence[int], tuple[Encoded, Encoded]]] = field(default_factory=list)
+    _rounds: list[tuple[Sequence[int], Sequence[int], tuple[Encoded, Encoded]]] = field(default_factory=list)
     size: int = 0  # releases of each side
 
     @property
@@ -60,29 +60,34 @@ class Timeline:
         """True if there are enough releases."""
         return self.size >= MOST_RELEASES
 
-    def add(self, sizes: Sequence[int], drawn: int, sides: tuple[Encoded, Encoded]) -> None:
+    def add(
+        self, sizes: Sequence[int], drawn: int, sides: tuple[Encoded, Encoded], first_sides: Sequence[int] = ()
+    ) -> None:
         """Append the first ``drawn`` releases of each side of a round that was cut into blocks of these sizes.
 
+        ``first_sides`` says for each block which side was drawn first; by default D.
         Ignored if there are enough releases, or if some of the round were not kept.
         """
         if self.full or not drawn or len(sides[0]) != drawn:
             return
         ends = np.minimum(np.cumsum(sizes), drawn)
-        self._rounds.append((np.diff(ends, prepend=0).tolist(), sides))
+        self._rounds.append((np.diff(ends, prepend=0).tolist(), first_sides or [0] * len(sizes), sides))
         self.size += drawn
 
     def sides(self) -> tuple[Encoded, Encoded]:
         """Return the releases of each data set in order, both with as many columns."""
-        width = max((batch.width for _, sides in self._rounds for batch in sides), default=0)
-        sizes = [size for sizes, _ in self._rounds for size in sizes]
-        first, second = (stack([sides[side] for _, sides in self._rounds], width=width) for side in (0, 1))
-        self._rounds = [(sizes, (first, second))]  # kept once, because releases can be large
+        width = max((batch.width for *_, sides in self._rounds for batch in sides), default=0)
+        sizes = [size for sizes, *_ in self._rounds for size in sizes]
+        first_sides = [side for _, sides, _ in self._rounds for side in sides]
+        first, second = (stack([sides[side] for *_, sides in self._rounds], width=width) for side in (0, 1))
+        self._rounds = [(sizes, first_sides, (first, second))]  # kept once, because releases can be large
         return first, second
 
     def side_of(self) -> NDArray[np.intp]:
         """Return, for each release of the whole sequence, the data set that it was made on (0 or 1)."""
-        lengths = [size for sizes, _ in self._rounds for size in sizes for _ in range(2)]
-        return np.repeat(np.arange(len(lengths)) % 2, lengths)
+        lengths = [size for sizes, *_ in self._rounds for size in sizes for _ in range(2)]
+        sides = [each for _, first_sides, _ in self._rounds for side in first_sides for each in (side, 1 - side)]
+        return np.repeat(np.array(sides, np.intp), lengths)
 
     def is_constant(self) -> bool:
         """Return whether all releases of each data set are equal."""

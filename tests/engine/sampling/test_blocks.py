@@ -114,6 +114,13 @@ def test_streams_of_blocks_are_pinned() -> None:
     assert drawn == [8103687356882019347, 1974658943544680693, 8797338238276632693]
 
 
+def test_which_side_is_first_is_a_fair_coin_that_the_block_decides() -> None:
+    seeds, again = BlockSeeds(ENTROPY, (1, 2)), BlockSeeds(ENTROPY, (1, 2))
+    first = [seeds.first_side(block) for block in range(640)]
+    assert 260 < sum(first) < 380  # 4.7 standard deviations; the seed is fixed
+    assert [again.first_side(block) for block in reversed(range(640))] == first[::-1]
+
+
 def test_seeds_of_blocks_do_not_depend_on_the_order_of_requests() -> None:
     """The seed of a block depends on its name alone, not on which blocks the same worker drew before."""
     in_order = BlockSeeds(ENTROPY, (1, 2))

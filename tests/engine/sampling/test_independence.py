@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ import pytest
 
 import dpaudit
 from dpaudit.engine.encoding.batch import encode
-from dpaudit.engine.sampling.independence import OutputMonitor, token_in
+from dpaudit.engine.encoding.feature_table import table_of_blocks
+from dpaudit.engine.sampling.independence import OutputMonitor, token_in, token_in_text
 from dpaudit.mechanism import Raised
 
 SPENT = Raised("RuntimeError", "privacy budget exhausted")
@@ -66,6 +68,52 @@ def test_nothing_found_beside_a_random_seed_is_inconclusive_without_a_suspect() 
     assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
     assert any("looks like a random seed" in message for message in result.messages)
     assert audit(suspect=lambda output: int(output[0]) % 4 == output[1]).verdict is dpaudit.Verdict.NO_VIOLATION_FOUND
+
+
+def test_a_random_seed_in_a_text_is_seen_as_well() -> None:
+    def hashed(data: Any, rng: np.random.Generator) -> str:
+        return json.dumps({"seed": int(rng.integers(0, 2**32)), "hash": int(rng.integers(0, 4))})
+
+    result = dpaudit.audit(dpaudit.per_release(hashed), dpaudit.PureDP(1.0), [(0, 1)], samples=4_000, seed=0)
+    assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
+    assert any("looks like a random seed" in message for message in result.messages)
+
+
+@pytest.mark.parametrize("text", ["{0},{1}", "{0}-{1}", "answer {1} with seed {0}"])
+def test_a_random_seed_is_seen_in_texts_of_several_numbers(text: str) -> None:
+    rng = np.random.default_rng(0)
+    texts = [text.format(rng.integers(0, 2**32), rng.integers(0, 4)) for _ in range(500)]
+    assert token_in_text(encode(texts).with_features(table_of_blocks([texts])))
+
+
+def test_noisy_numbers_in_a_text_are_no_random_seeds() -> None:
+    rng = np.random.default_rng(0)
+    noise = np.round(rng.laplace(scale=1e9, size=(500, 2))).astype(int).tolist()
+    texts = list(map(json.dumps, noise))
+    assert token_in_text(encode(texts).with_features(table_of_blocks([texts]))) == ""
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_errors_on_most_calls_are_no_error_of_the_audit(seed: int) -> None:
+    def mostly_refuses(data: int, rng: np.random.Generator) -> float:
+        if rng.random() < 0.98:
+            raise ValueError("refused")
+        return data + rng.laplace()
+
+    mechanism, claim = dpaudit.per_release(mostly_refuses), dpaudit.PureDP(1.0)
+    assert dpaudit.audit(mechanism, claim, [(0, 1)], samples=10_000, seed=seed).samples >= 9_000
+
+
+def test_errors_on_the_first_pair_do_not_hide_the_others() -> None:
+    def of_two(rows: list[int], rng: np.random.Generator) -> float:
+        if len(rows) < 2:
+            raise ValueError("needs two rows")
+        return sum(rows) + rng.laplace()
+
+    pairs = [([], [1]), ([1, 2], [1, 2, 30])]
+    found = dpaudit.audit(dpaudit.per_release(of_two), dpaudit.PureDP(1.0), pairs, samples=5_000, seed=0)
+    assert found.witness is not None
+    assert found.witness.data == "[1, 2]"
 
 
 def test_noise_and_counts_are_no_random_seeds() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import time
 from collections.abc import Callable
@@ -47,6 +48,38 @@ def test_a_timeline_is_in_the_order_of_the_calls() -> None:
     assert timeline.side_of().tolist() == order
     # Releases may be large: they are held once.
     assert all(again.numbers is side.numbers for again, side in zip(timeline.sides(), sides, strict=True))
+
+
+def test_a_timeline_knows_which_side_was_drawn_first() -> None:
+    timeline = Timeline()
+    sides = encode(np.arange(5.0)), encode(np.arange(5.0))
+    timeline.add([2, 2, 2], 5, sides, [1, 0, 1])
+    timeline.add([1], 1, (sides[0].first(1), sides[1].first(1)), [1])
+    expected = [1, 1, 0, 0, 0, 0, 1, 1, 1, 0, 1, 0]
+    assert timeline.side_of().tolist() == expected
+    timeline.sides()  # joins the rounds
+    assert timeline.side_of().tolist() == expected
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+@pytest.mark.parametrize("kind", ["signs", "noisy parity", "parity"])
+def test_what_alternates_from_call_to_call_is_not_accused(kind: str, seed: int) -> None:
+    """Calls on D and D' that took turns would make it look as if the mechanism knew its data."""
+    calls = itertools.count()
+
+    def alternating(data: int, rng: np.random.Generator) -> float:
+        odd = next(calls) % 2
+        if kind == "signs":
+            return (-1 + 2 * odd) * abs(rng.laplace())
+        return float(odd if kind == "parity" or rng.random() < 0.9 else rng.integers(2))
+
+    try:
+        result = dpaudit.audit(
+            dpaudit.per_release(alternating), dpaudit.PureDP(1.0), [(0, 1)], samples=4_000, seed=seed
+        )
+    except dpaudit.MechanismError:
+        return  # the parity alone is seen to have nothing to do with the seed
+    assert result.verdict is not dpaudit.Verdict.VIOLATION
 
 
 def test_independent_releases_are_suspected_as_rarely_as_stated() -> None:
