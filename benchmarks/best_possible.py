@@ -47,6 +47,7 @@ DRAWS = 200_000
 LARGEST = 60.0
 GRID = 40_001  # thresholds that are integrated over; four times as many move the limit by some millionths
 ROUGHLY = 10  # a first look at all pairs takes one draw in so many
+NEGLIGIBLE = 1e-250  # a mass that counts as zero
 PROMISING = 0.97  # pairs that show this share of the best one in the first look are looked at with all draws
 
 
@@ -65,7 +66,8 @@ class Cells:
 
 def growth(cells: Cells, epsilon: float, delta: float = 0.0) -> float:
     """G: the least relative entropy to a pair that keeps (epsilon, delta)-DP, per output of each side."""
-    c, P, Q = math.exp(epsilon), cells.P, cells.Q
+    c = math.exp(epsilon)
+    P, Q = (np.where(masses > NEGLIGIBLE, masses, 0.0) for masses in (cells.P, cells.Q))
 
     def loss(x: Floats) -> tuple[float, Floats]:
         a, b, *bounds = x
@@ -74,7 +76,9 @@ def growth(cells: Cells, epsilon: float, delta: float = 0.0) -> float:
             right = np.nan_to_num((b * P - a * c * Q) / (c * (P + Q)))
             left = np.nan_to_num((a * Q - b * c * P) / (c * (P + Q)))
         t, s = np.clip(right, 0.0, k), np.clip(left, 0.0, m)
-        f, h = a + t - c * s, b - c * t + s
+        # On the constraint the differences a - c s and b - c t cancel where one of P and Q is much smaller.
+        f = np.where((left > 0.0) & (left < m), P * (a + b * c) / (P + Q), a + t - c * s)
+        h = np.where((right > 0.0) & (right < k), Q * (b + a * c) / (P + Q), b - c * t + s)
         with np.errstate(divide="ignore", invalid="ignore"):
             value = np.where(P > 0.0, P * np.log(f), 0.0) + np.where(Q > 0.0, Q * np.log(h), 0.0)
             p, q = np.where(P > 0.0, P / f, 0.0), np.where(Q > 0.0, Q / h, 0.0)

@@ -24,7 +24,7 @@ from dpaudit.engine.sampling.serial_dependence import ERROR_PROBABILITY, FEWEST_
 from dpaudit.engine.search.attempt import Attempt, Shown
 from dpaudit.engine.search.campaign import CHOICE, Candidate
 from dpaudit.engine.search.confirmation import Confirmation
-from dpaudit.engine.search.detectable import HEADLINE, detectable_epsilon, search_cost
+from dpaudit.engine.search.detectable import HEADLINE, Effort, detectable_epsilon, search_cost
 from dpaudit.engine.views.float_bits import MEANING, NO_FLOATS, all_whole, any_float
 from dpaudit.engine.views.learner import Builder
 from dpaudit.engine.witness.event import simplest
@@ -47,6 +47,11 @@ DEPENDENT = (
     "dpaudit.fresh(make), which makes a new mechanism for each release, or take the state out."
 )
 CHANGES_LATER = "the same output came again and again, and then another one"
+HARDLY_ANSWERED = (
+    "Of {releases:,} releases that were looked at all but {answers} raised. If the mechanism stops answering after some calls (a "
+    "budget accountant), audit dpaudit.fresh(make), which makes a new one each time; otherwise narrow the rows to data that it "
+    "answers."
+)
 NEVER_VARIED = (
     "All outputs were equal, on every data set that was tried. A constant is private, but this is almost always a mistake: a "
     "forgotten return, or an option that switches the release off. If it is meant, pass allow_constant=True."
@@ -147,7 +152,7 @@ class Conclusion:
                 verdict=verdict,
                 epsilon_lower=shown.epsilon_lower if bounded else 0.0,
                 parameter_lower=shown.parameter_lower if bounded else 0.0,
-                detectable=self._detectable(on_leader=False),
+                detectable=self._detectable(self._effort(on_leader=False)),
                 samples=self.drawn,
                 pairs=sum(candidate.rounds > 0 for candidate in campaign.candidates),
                 stopped_by=stopped_by,
@@ -165,18 +170,11 @@ class Conclusion:
             )
         )
 
-    def _detectable(self, *, on_leader: bool, factor: float = 1.0) -> dict[float, float]:
-        """Return what would have been detected: a leak on the pair sampled most, or on any one of the pairs.
-
-        With ``factor``, what would be with so many times the outputs.
-        """
-        campaign, claim = self.phase.campaign, self.request.claim
-        most = max(campaign.candidates, key=lambda candidate: candidate.seen)
-        # Against metric privacy: what is detectable on this pair, per unit of distance.
-        metric = isinstance(claim, MetricDP) and 0.0 < most.distance < math.inf
-        unit = most.distance if metric else 1.0
-        detectable = detectable_epsilon(
-            claim.at(claim.parameter * unit) if metric else claim,
+    def _effort(self, *, on_leader: bool, factor: float = 1.0) -> Effort:
+        """Return what was spent on the pair sampled most, or on all pairs; with ``factor``, with so many times the outputs."""
+        campaign = self.phase.campaign
+        most = self._sampled_most()
+        return Effort(
             per_side=int(factor * (most.seen if on_leader else sum(each.seen for each in campaign.candidates))),
             log_threshold=self.phase.log_threshold,
             log_share=campaign.log_stake(most),
@@ -185,19 +183,29 @@ class Conclusion:
             pairs=1 if on_leader else sum(candidate.rounds > 0 for candidate in campaign.candidates),
             explored=CHOICE.explore if campaign.for_bound else None,
         )
-        return {mass: epsilon / unit for mass, epsilon in detectable.items()}
+
+    def _detectable(self, effort: Effort) -> dict[float, float]:
+        """Return what would have been detected: against metric privacy on the pair sampled most, per unit of distance."""
+        claim, distance = self.request.claim, self._sampled_most().distance
+        if not isinstance(claim, MetricDP) or not 0.0 < distance < math.inf:
+            return detectable_epsilon(claim, effort)
+        detectable = detectable_epsilon(claim.at(claim.parameter * distance), effort)
+        return {mass: epsilon / distance for mass, epsilon in detectable.items()}
+
+    def _sampled_most(self) -> Candidate:
+        return max(self.phase.campaign.candidates, key=lambda candidate: candidate.seen)
 
     def _lacking_power(self, *, factor: float = 1.0) -> str | None:
         """Return a message if too little would have been detected; with ``factor``, if so many times the outputs were drawn."""
-        on_leader = self._detectable(on_leader=True, factor=factor)[HEADLINE]
-        if (lacking := self.request.lacking_power(on_leader)) is not None:
+        on_leader = self._effort(on_leader=True, factor=factor)
+        if (lacking := self.request.lacking_power(self._detectable(on_leader)[HEADLINE], on_leader)) is not None:
             return lacking
         # Pairs that are given are all asked about; those that a search proposes are there to find a leader.
-        given = self.request.neighbours.named
-        if not given or math.isfinite(self._detectable(on_leader=False, factor=factor)[HEADLINE]):
-            return None
         pairs = sum(candidate.rounds > 0 for candidate in self.phase.campaign.candidates)
-        return TOO_MANY_PAIRS.format(pairs=pairs, mass=HEADLINE)
+        if pairs <= 1 or not self.request.neighbours.named:
+            return None
+        on_any = self._detectable(self._effort(on_leader=False, factor=factor))[HEADLINE]
+        return None if math.isfinite(on_any) else TOO_MANY_PAIRS.format(pairs=pairs, mass=HEADLINE)
 
     def _add_message(self, message: str) -> None:
         """Add a message once: an interrupt may lead to a second conclusion."""
@@ -303,6 +311,8 @@ class Conclusion:
             return NOTHING_SETTLED
         if self.phase.watch.never_varied and not self.request.options.allow_constant:
             return NEVER_VARIED
+        if (watch := self.phase.watch).hardly_answered:
+            return HARDLY_ANSWERED.format(answers=watch.answers, releases=watch.releases)
         if coverage < FEWEST_COVERED:
             return (
                 f"Only {coverage:.0%} of the outputs could be looked at; the others hold no numbers and did not repeat often "

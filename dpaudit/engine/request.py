@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dpaudit._util.validation import shorten
-from dpaudit.claims import Claim, Relation, Verdict, claim_delta
+from dpaudit.claims import Claim, Relation, Verdict, claim_delta, claimed_epsilon
 from dpaudit.engine.events import Event, Finished, Handler
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.options import Options
-from dpaudit.engine.search.detectable import HEADLINE, MASSES
+from dpaudit.engine.search.detectable import HEADLINE, MASSES, Effort, detects_multiple
 from dpaudit.errors import InvalidArgument
 from dpaudit.neighbours import Neighbours, check_relation
 from dpaudit.result.model import Channel, Result, StoppedBy, Witness, as_plain
@@ -109,10 +109,16 @@ class Request:
         for handler in self.handlers:
             handler(event)
 
-    def lacking_power(self, detectable: float, *, unit: str = "samples") -> str | None:
-        """Return a message if an event at ``detect_factor`` times the claim would not be detected, otherwise None."""
-        claimed = float(points_of(self.claim).epsilon.max())
-        wanted = claimed * self.options.detect_factor if claimed > 0.0 else DETECTABLE_FROM_ZERO
+    def lacking_power(self, detectable: float, effort: Effort, *, unit: str = "samples") -> str | None:
+        """Return a message if a leak of ``detect_factor`` times the claim would not be detected, otherwise None."""
+        claim, factor = self.claim, self.options.detect_factor
+        claimed = float(points_of(claim).epsilon.max())
+        more = f"Give more {unit}, or a larger detect_factor=."
+        if claimed > 0.0 and claimed_epsilon(claim) is None:
+            if math.isfinite(detectable) and detects_multiple(claim, factor, effort):
+                return None
+            return f"Too few {unit}: a leak of detect_factor={factor:g} times the claim may not be detected. {more}"
+        wanted = claimed * factor if claimed > 0.0 else DETECTABLE_FROM_ZERO
         if detectable <= wanted:
             return None
         detected = f"would be detected from epsilon {detectable:.3g} on" if math.isfinite(detectable) else (
@@ -120,8 +126,7 @@ class Request:
         )  # fmt: skip
         return (
             f"Too few {unit}: an event of probability {HEADLINE} {detected}, but "
-            f"detect_factor={self.options.detect_factor:g} asks for epsilon {wanted:.3g}. "
-            f"Give more {unit}, or a larger detect_factor=."
+            f"detect_factor={factor:g} asks for epsilon {wanted:.3g}. {more}"
         )
 
     def result(self, findings: Findings) -> Result:

@@ -148,19 +148,23 @@ class Run:
     def _draw(self, pairs: Sequence[Pair], complete: bool) -> StoppedBy:
         try:
             return self._attempt()
-        except (BatchDependentContainer, NotConfirmed) as error:
-            self.messages.append(f"{error}; the audit started again one release at a time.")
         except (BatchRaised, TimedOut) as error:
-            self.messages.append(
-                f"A call for several outputs raised ({error}); the audit started again one release at a time, where an "
-                "exception is an output."
-            )
+            if self.phase.refuted and self.confirmed:
+                # The verdict and its bound have all of alpha, so there is none for another attempt.
+                self.messages.append(f"The audit ended after the violation, at a call for several outputs: {error}.")
+                return StoppedBy.VIOLATION
+            if isinstance(error, BatchDependentContainer | NotConfirmed):
+                self.messages.append(f"{error}; the audit started again one release at a time.")
+            else:
+                self.messages.append(
+                    f"A call for several outputs raised ({error}); the audit started again one release at a time, where an "
+                    "exception is an output."
+                )
         dependent = self.phase.stateful or (self.confirmation is not None and not self.confirmed)
         # Outputs that depend on each other showed nothing. Otherwise two attempts give two bounds, of which the larger is
         # reported: each has half of alpha.
         if not dependent:
-            if not self.phase.refuted:
-                self.phase.log_threshold, self.phase.best_lower = self.log_threshold + math.log(2.0), 0.0
+            self.phase.log_threshold, self.phase.best_lower = self.log_threshold + math.log(2.0), 0.0
             self.log_threshold += math.log(2.0)
             self.earlier = self.phase.shown(hurried=False)
         if self.confirmation is not None and not self.confirmed:

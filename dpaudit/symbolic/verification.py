@@ -341,7 +341,15 @@ def measure_of(claim: Claim, tolerance: float) -> ClaimedQuantity:
     bound = np.asarray(claim.delta(grid)) * slack + ROUNDING_FLOOR
 
     def above(P: Extraction, Q: Extraction) -> Interval:
-        ends = np.array([comparison.delta(P, Q, float(level)) for level in grid]) - bound[:, None]
+        # As for pure DP, the largest epsilon is compared with the levels up to the tolerance: from there on delta is zero.
+        zero = grid * slack >= comparison.epsilon(P, Q)[1]
+        ends = np.array(
+            [
+                (0.0, 0.0) if none else comparison.delta(P, Q, float(level))
+                for level, none in zip(grid, zero, strict=True)
+            ]
+        )
+        ends -= bound[:, None]
         return float(ends[:, 0].max()), float(ends[:, 1].max())
 
     return ClaimedQuantity("delta above the claimed profile", 0.0, 0.0, above)

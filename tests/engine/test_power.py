@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import dpaudit
 from benchmarks.detection import ALPHA, ONE, PROMISES, SEARCHING, Promise, audits, samples_to_detect
 from dpaudit import PureDP, Verdict, neighbours
-from dpaudit.engine.search.detectable import COST_OF_NUMBERS, MASSES, SearchCost, detectable_epsilon
+from dpaudit.engine.search.detectable import COST_OF_NUMBERS, MASSES, Effort, SearchCost, detectable_epsilon
 from mechanisms.broken.laplace import MisscaledLaplace
 
 SEEDS = 5
@@ -115,9 +115,11 @@ def test_leaks_in_interactions_need_the_boosted_score() -> None:
     "hiding", [COST_OF_NUMBERS, SearchCost(3, 20.0, math.inf), SearchCost(12, 600.0, rarest=1 / 32)]
 )
 def test_more_samples_detect_more(mass: float, hiding: SearchCost) -> None:
+    def effort(n: int) -> Effort:
+        return Effort(per_side=n, log_threshold=14.5, log_share=0.0, samples=2 * n, cost=hiding)
+
     amounts = [
-        detectable_epsilon(PureDP(1.0), per_side=n, log_threshold=14.5, log_share=0.0, samples=2 * n, cost=hiding)[mass]
-        for n in (300, 1000, 3000, 10_000, 30_000, 100_000, 1_000_000)
+        detectable_epsilon(PureDP(1.0), effort(n))[mass] for n in (300, 1000, 3000, 10_000, 30_000, 100_000, 1_000_000)
     ]
     assert amounts == sorted(amounts, reverse=True)
 
@@ -162,3 +164,31 @@ def test_a_pool_of_rows_and_frames_is_searched() -> None:
     assert result.witness is not None
     assert result.witness.literal
     assert "pd.DataFrame" in result.witness.data
+
+
+TWICE = {
+    "Gaussian DP": (dpaudit.GaussianDP(1.0), 2.0, 12_000),
+    "zero-concentrated DP": (dpaudit.ZeroConcentratedDP(1.0), 2.0, 50_000),
+    "Renyi DP": (dpaudit.RenyiDP(2.0, 1.0), math.sqrt(2.0), 100_000),
+    "profile": (dpaudit.ProfileDP.of(dpaudit.GaussianDP(1.0), epsilons=[0.0, 1.0, 2.0, 3.0]), 2.0, 25_000),
+}
+
+
+def gaussian(shift: float) -> Any:
+    return dpaudit.batched(lambda data, size, rng: shift * data + rng.normal(size=size))
+
+
+@pytest.mark.parametrize("name", TWICE)
+def test_twice_a_claim_that_is_a_curve_is_found_where_nothing_found_is_a_verdict(name: str) -> None:
+    """Among others, a Gaussian mechanism of twice the rho passed as sound with 6,400 samples, where nothing could be found."""
+    claim, shift, samples = TWICE[name]
+    pairs = [(0, 1)]
+    assert dpaudit.audit(gaussian(0.0), claim, pairs, samples=samples, seed=1).verdict is Verdict.NO_VIOLATION_FOUND
+    for seed in range(4):
+        found = dpaudit.audit(gaussian(shift), claim, pairs, samples=samples, seed=seed, shrink=False)
+        assert found.verdict is Verdict.VIOLATION
+    few = dpaudit.audit(gaussian(0.0), claim, pairs, samples=1_000, seed=1)
+    assert few.verdict is Verdict.INCONCLUSIVE
+    assert any("detect_factor=2 times the claim" in message for message in few.messages)
+    assert few.samples_needed is not None
+    assert few.samples_needed <= 1.2 * samples

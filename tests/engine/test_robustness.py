@@ -560,3 +560,22 @@ def test_generators_can_be_spawned() -> None:
     result = audit(dpaudit.per_release(release), detect_factor=1e9)
     assert result.verdict is Verdict.NO_VIOLATION_FOUND, result
     assert result.reproducible
+
+
+def test_a_call_that_raises_after_a_confirmed_violation_ends_the_audit_for_a_bound() -> None:
+    """Another attempt would need an alpha of its own: verdict and bound have all of it."""
+    drawn = 0
+
+    def late(data: list[int], size: int, rng: np.random.Generator) -> Any:
+        nonlocal drawn
+        drawn += size if size > 1 else 0
+        if drawn > 60_000:
+            raise RuntimeError("late")
+        return len(data) + rng.laplace(scale=0.5, size=size)
+
+    options = {"samples": 400_000, "until": "budget", "seed": 0, "shrink": False}
+    result = dpaudit.audit(dpaudit.batched(late), dpaudit.PureDP(1.0), [([], [1])], **options)
+    assert result.verdict is Verdict.VIOLATION
+    assert result.stopped_by is StoppedBy.VIOLATION
+    assert result.samples < 70_000
+    assert any("ended after the violation" in message for message in result.messages)

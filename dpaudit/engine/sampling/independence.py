@@ -22,6 +22,8 @@ FALSE_ALARM_PER_TEST = 1e-12  # probability of a false alarm of one test of drif
 MOST_TOKEN_COLUMNS = 16  # numbers of an output that are looked at for random seeds
 FEWEST_TOKENS = 2.0**24  # the width of the range of a random seed
 FROM_UNIFORM = 1.95  # Kolmogorov's distance times sqrt(outputs), which uniform numbers exceed once in 1,000 times
+FEWEST_ANSWERS = 5  # with fewer among ``MANY_RELEASES``, all others exceptions, next to nothing was seen
+MANY_RELEASES = 500
 REPEAT_BY_CHANCE = 1e-9  # rounds that are equal with a smaller probability are not independent
 
 
@@ -125,6 +127,7 @@ class OutputMonitor:
         self.constant = True  # every release on the same side gave the same output
         self.never_varied = True  # so did both sides of all pairs
         self._seen = False
+        self.answers = self.releases = 0  # outputs that are no exceptions, and all
         self._first: list[Encoded | None] = [None, None]
         self._answered: dict[int, tuple[int, int]] = {}  # per pair: answers, and releases up to the last round with one
         self._since: dict[int, int] = {}  # releases since then
@@ -142,10 +145,16 @@ class OutputMonitor:
         answers = releases - sum(round(raised_share(batch) * len(batch)) for batch in sides)
         self.always_raised = answers == 0 and (self.always_raised or not self._seen)
         self._seen = True
+        self.answers, self.releases = self.answers + answers, self.releases + releases
         self._exhaustion(pair, answers, releases)
         self._constancy(sides)
         for batch in sides:
             self._visibility(batch)
+
+    @property
+    def hardly_answered(self) -> bool:
+        """True if all releases but a few were exceptions."""
+        return self.answers < FEWEST_ANSWERS and self.releases >= MANY_RELEASES
 
     def blind_spots(self) -> list[str]:
         """Return messages about parts of the outputs that the audit could not see."""

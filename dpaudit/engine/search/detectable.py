@@ -30,8 +30,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr, ndtri
 
-from dpaudit.claims import Claim
+from dpaudit.claims import Claim, GaussianDP, RenyiDP, ZeroConcentratedDP
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.evidence.e_process import LARGEST_EXPONENT, MANY_CELLS, Floats, Points, bet_sizes
 from dpaudit.engine.evidence.wealth import RESERVE
@@ -41,6 +42,7 @@ from dpaudit.engine.views.view import MOST_RECORDS, RecordView, ScoreView, Shape
 
 MASSES = (0.5, 0.1, 0.01, 0.001)  # probabilities of the events that are reported
 HEADLINE = 0.1  # the mass of the one number in a result
+SMALLEST_SHARE = 1e-300  # stands for zero in a log-ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,57 +179,72 @@ def _cost_of_values(table: NDArray[np.int64]) -> SearchCost:
     return SearchCost(3, 20.0, math.inf, values=values, covered=float(frequency.sum() / drawn))
 
 
-def detectable_epsilon(
-    claim: Claim,
-    *,
-    per_side: int,
-    log_threshold: float,
-    log_share: float,
-    samples: int,
-    cost: SearchCost = COST_OF_NUMBERS,
-    pairs: int = 1,
-    explored: float | None = None,
-) -> dict[float, float]:
-    """Return, for each mass, the smallest epsilon of the alternative that this many outputs detect (infinite if none).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """What an audit spends, on which its power depends."""
 
-    Parameters
-    ----------
-    claim : Claim
-        The claim that was bet against.
-    per_side : int
-        Outputs of each side, of all pairs together.
-    log_threshold : float
-        Log-wealth that refutes the claim.
-    log_share : float
-        Log of the share of the capital that bets on the pair once it leads.
-    samples : int
-        The budget, which fixes the bet sizes.
-    cost : SearchCost
-        Cost of finding the event.
-    pairs : int
-        Pairs that were sampled, of which one leaks.
-    explored : float, optional
-        The share of the outputs that an audit for a bound divides among the pairs; None if the audit is to refute the claim.
-    """
-    points = points_of(claim)
-    bets = bet_sizes(samples)
-    needed = log_threshold - log_share + math.log(bets.size * cost.experts * len(points) / (1.0 - RESERVE))
-    model = _Model(points, bets, cost, per_side, pairs, explored)
+    per_side: int
+    """Outputs of each side, of all pairs together."""
+    log_threshold: float
+    """Log-wealth that refutes the claim."""
+    log_share: float
+    """Log of the share of the capital that bets on the pair once it leads."""
+    samples: int
+    """The budget, which fixes the bet sizes."""
+    cost: SearchCost = COST_OF_NUMBERS
+    """Cost of finding the event."""
+    pairs: int = 1
+    """Pairs that were sampled, of which one leaks."""
+    explored: float | None = None
+    """The share of the outputs that an audit for a bound divides among the pairs; None if the audit is to refute the claim."""
+
+
+def detectable_epsilon(claim: Claim, effort: Effort) -> dict[float, float]:
+    """Return, for each mass, the smallest epsilon of the alternative that this effort detects (infinite if none)."""
+    model = _Model.of(claim, effort)
+    points = model.points
     mass = np.array(MASSES)
     low = np.full(mass.size, float(points.epsilon.min()))
     high = np.full(mass.size, max(2.0 * float(points.epsilon.max()), 1.0))
-    while (missed := (model.margin(mass, high) < needed) & (high <= POWER.largest_epsilon)).any():
+    while (missed := (model.margin(mass, high) < 0.0) & (high <= POWER.largest_epsilon)).any():
         high[missed] *= 2.0
     column = np.arange(mass.size)
     for _ in range(POWER.refinements):
         ladder = low + (high - low) * np.arange(POWER.steps + 1)[:, None] / POWER.steps
         margin = model.margin(np.tile(mass, POWER.steps - 1), ladder[1:-1].ravel())
-        found = np.concatenate([margin.reshape(POWER.steps - 1, -1) >= needed, np.ones((1, mass.size), bool)])
+        found = np.concatenate([margin.reshape(POWER.steps - 1, -1) >= 0.0, np.ones((1, mass.size), bool)])
         first = found.argmax(axis=0)
         low, high = ladder[first, column], ladder[first + 1, column]
     return {
         m: float(value) if value <= POWER.largest_epsilon else math.inf for m, value in zip(MASSES, high, strict=True)
     }
+
+
+def detects_multiple(claim: Claim, factor: float, effort: Effort) -> bool:
+    """Return whether this effort detects a mechanism that leaks ``factor`` times what a claim that is a curve allows.
+
+    The mechanism is a Gaussian one where the claim is about moments or Gaussian DP, and otherwise one that has the whole curve.
+    The best of all ends of its range decides: which one that is depends on the claim, so no single mass stands for all.
+    """
+    heavy = np.concatenate([np.geomspace(1e-6, 0.1, 60), np.linspace(0.1, 0.9999, 60)])
+    light = _lighter_side(claim, factor, heavy)
+    epsilon = np.log(heavy / np.maximum(light, SMALLEST_SHARE))
+    return bool((_Model.of(claim, effort).margin_of(heavy, light, heavy, epsilon) >= 0.0).any())
+
+
+def _lighter_side(claim: Claim, factor: float, heavy: Floats) -> Floats:
+    """Return the smallest probabilities, on the other side, of events with these on one side, at ``factor`` times the claim."""
+    match claim:
+        case GaussianDP(mu=mu):
+            return np.asarray(ndtr(ndtri(heavy) - factor * mu))
+        case ZeroConcentratedDP(rho=rho):
+            return np.asarray(ndtr(ndtri(heavy) - math.sqrt(2.0 * factor * rho)))
+        case RenyiDP(order=order, epsilon=epsilon):
+            return np.asarray(ndtr(ndtri(heavy) - math.sqrt(2.0 * factor * epsilon / order)))
+    stronger = claim.at(factor * claim.parameter)
+    levels = np.linspace(0.0, 2.0 * max(float(points_of(stronger).epsilon.max()), 1.0), 400)
+    allowed = np.array([float(stronger.delta(float(level))) for level in levels])
+    return np.asarray(((heavy[:, None] - allowed) * np.exp(-levels)).max(axis=1).clip(min=0.0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,16 +253,29 @@ class _Model:
 
     points: Points
     bets: Floats
-    cost: SearchCost
-    per_side: int
-    pairs: int
-    explored: float | None
+    effort: Effort
+    needed: float  # log-wealth of a bettor that knows the event and bets all of its capital
+
+    @classmethod
+    def of(cls, claim: Claim, effort: Effort) -> _Model:
+        points, bets = points_of(claim), bet_sizes(effort.samples)
+        bettors = bets.size * effort.cost.experts * len(points)
+        needed = effort.log_threshold - effort.log_share + math.log(bettors / (1.0 - RESERVE))
+        return cls(points, bets, effort, needed)
 
     def margin(self, mass: Floats, epsilon: Floats) -> Floats:
-        """Return mean minus ``spreads`` standard deviations of the log-wealth at the best point and bet size."""
+        """Return by how much the log-wealth exceeds what is needed, for events of probability ``mass`` plus delta."""
+        p = np.minimum(mass + self.points.delta[:, None], 1.0)
+        return self.margin_of(p, mass * np.exp(-np.minimum(epsilon, LARGEST_EXPONENT)), mass, epsilon)
+
+    def margin_of(self, p: Floats, q: Floats, mass: Floats, epsilon: Floats) -> Floats:
+        """Return the same for events of probabilities ``p`` and ``q``, at the best point and bet size.
+
+        It is mean minus ``spreads`` standard deviations of the log-wealth, minus what is needed. ``mass`` and ``epsilon`` say how
+        hard the event is to find.
+        """
         c, delta = self.points.ratio[:, None], self.points.delta[:, None]
-        p, q = np.minimum(mass + delta, 1.0), mass * np.exp(-np.minimum(epsilon, LARGEST_EXPONENT))
-        q = np.broadcast_to(q, p.shape)
+        p, q = (np.broadcast_to(share, (len(self.points), mass.size)) for share in (p, q))
         advantage = (p - c * q - delta) / np.sqrt(p * (1.0 - p) + c * c * q * (1.0 - q))
         harmless = advantage <= 0.0
         centre = 0.5 * (q + np.maximum(p - delta, 0.0) / c)
@@ -257,10 +287,11 @@ class _Model:
         variance = p * (1 - p) * (gain[0] - gain[1]) ** 2 + q * (1 - q) * (gain[2] - gain[3]) ** 2
         drawn = self._known(mass, epsilon, np.maximum(advantage.max(axis=0), 1e-9))[:, None]
         best = (drawn * mean - POWER.spreads * np.sqrt(drawn * variance)).max(axis=2)
-        return np.asarray(np.where(harmless, -math.inf, best).max(axis=0))
+        return np.asarray(np.where(harmless, -math.inf, best).max(axis=0)) - self.needed
 
     def _known(self, mass: Floats, epsilon: Floats, advantage: Floats) -> Floats:
         """Return the outputs of the pair that count as bet on, after the pair and the event were found."""
-        found_after = self.cost.found_after(mass, (PAIRS.errors / advantage) ** 2)
-        left = PAIRS.left(self.per_side, self.pairs, found_after, self.explored)
-        return self.cost.known(mass, epsilon, float(self.points.epsilon.min()), left)
+        effort, cost = self.effort, self.effort.cost
+        found_after = cost.found_after(mass, (PAIRS.errors / advantage) ** 2)
+        left = PAIRS.left(effort.per_side, effort.pairs, found_after, effort.explored)
+        return cost.known(mass, epsilon, float(self.points.epsilon.min()), left)
