@@ -24,7 +24,7 @@ from dpaudit.engine.sampling.serial_dependence import ERROR_PROBABILITY, FEWEST_
 from dpaudit.engine.search.attempt import Attempt, Shown
 from dpaudit.engine.search.campaign import CHOICE, Candidate
 from dpaudit.engine.search.confirmation import Confirmation
-from dpaudit.engine.search.detectable import HEADLINE, Effort, detectable_epsilon, search_cost
+from dpaudit.engine.search.detectable import HEADLINE, Extent, detectable_epsilon, search_cost
 from dpaudit.engine.views.float_bits import MEANING, NO_FLOATS, all_whole, any_float
 from dpaudit.engine.views.learner import Builder
 from dpaudit.engine.witness.event import simplest
@@ -152,7 +152,7 @@ class Conclusion:
                 verdict=verdict,
                 epsilon_lower=shown.epsilon_lower if bounded else 0.0,
                 parameter_lower=shown.parameter_lower if bounded else 0.0,
-                detectable=self._detectable(self._effort(on_leader=False)),
+                detectable=self._detectable(self._extent(on_leader=False)),
                 samples=self.drawn,
                 pairs=sum(candidate.rounds > 0 for candidate in campaign.candidates),
                 stopped_by=stopped_by,
@@ -170,11 +170,11 @@ class Conclusion:
             )
         )
 
-    def _effort(self, *, on_leader: bool, factor: float = 1.0) -> Effort:
+    def _extent(self, *, on_leader: bool, factor: float = 1.0) -> Extent:
         """Return what was spent on the pair sampled most, or on all pairs; with ``factor``, with so many times the outputs."""
         campaign = self.phase.campaign
         most = self._sampled_most()
-        return Effort(
+        return Extent(
             per_side=int(factor * (most.seen if on_leader else sum(each.seen for each in campaign.candidates))),
             log_threshold=self.phase.log_threshold,
             log_share=campaign.log_stake(most),
@@ -184,12 +184,12 @@ class Conclusion:
             explored=CHOICE.explore if campaign.for_bound else None,
         )
 
-    def _detectable(self, effort: Effort) -> dict[float, float]:
+    def _detectable(self, extent: Extent) -> dict[float, float]:
         """Return what would have been detected: against metric privacy on the pair sampled most, per unit of distance."""
         claim, distance = self.request.claim, self._sampled_most().distance
         if not isinstance(claim, MetricDP) or not 0.0 < distance < math.inf:
-            return detectable_epsilon(claim, effort)
-        detectable = detectable_epsilon(claim.at(claim.parameter * distance), effort)
+            return detectable_epsilon(claim, extent)
+        detectable = detectable_epsilon(claim.at(claim.parameter * distance), extent)
         return {mass: epsilon / distance for mass, epsilon in detectable.items()}
 
     def _sampled_most(self) -> Candidate:
@@ -197,14 +197,14 @@ class Conclusion:
 
     def _lacking_power(self, *, factor: float = 1.0) -> str | None:
         """Return a message if too little would have been detected; with ``factor``, if so many times the outputs were drawn."""
-        on_leader = self._effort(on_leader=True, factor=factor)
+        on_leader = self._extent(on_leader=True, factor=factor)
         if (lacking := self.request.lacking_power(self._detectable(on_leader)[HEADLINE], on_leader)) is not None:
             return lacking
         # Pairs that are given are all asked about; those that a search proposes are there to find a leader.
         pairs = sum(candidate.rounds > 0 for candidate in self.phase.campaign.candidates)
         if pairs <= 1 or not self.request.neighbours.named:
             return None
-        on_any = self._detectable(self._effort(on_leader=False, factor=factor))[HEADLINE]
+        on_any = self._detectable(self._extent(on_leader=False, factor=factor))[HEADLINE]
         return None if math.isfinite(on_any) else TOO_MANY_PAIRS.format(pairs=pairs, mass=HEADLINE)
 
     def _add_message(self, message: str) -> None:

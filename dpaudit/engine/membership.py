@@ -77,7 +77,7 @@ from dpaudit.engine.request import Findings, Request
 from dpaudit.engine.sampling.blocks import BlockPair, TaskResult
 from dpaudit.engine.search.attempt import Attempt
 from dpaudit.engine.search.campaign import GROWTH, Campaign, Candidate
-from dpaudit.engine.search.detectable import HEADLINE, Effort, detectable_epsilon
+from dpaudit.engine.search.detectable import HEADLINE, Extent, detectable_epsilon
 from dpaudit.engine.search.rounds import Budget, settle_rounds
 from dpaudit.engine.views.building import build_views
 from dpaudit.engine.views.view import Block
@@ -175,9 +175,9 @@ def audit_scores(
     budget = Budget(options.samples)
     trajectory = [(budget.drawn, settled.log_wealth) for settled in settle_rounds(campaign, source, budget)]
     shown = attempt.shown(hurried=False)
-    effort = Effort(per_side=size, log_threshold=log_threshold, log_share=0.0, samples=options.samples)
-    detectable = detectable_epsilon(claim, effort)
-    lacking = None if shown.refuted else request.lacking_power(detectable[HEADLINE], effort, unit="runs")
+    extent = Extent(per_side=size, log_threshold=log_threshold, log_share=0.0, samples=options.samples)
+    detectable = detectable_epsilon(claim, extent)
+    lacking = None if shown.refuted else request.lacking_power(detectable[HEADLINE], extent, unit="runs")
     found_nothing = Verdict.NO_VIOLATION_FOUND if lacking is None else Verdict.INCONCLUSIVE
     return request.result(
         Findings(

@@ -14,7 +14,7 @@ from dpaudit.claims import Claim, Relation, Verdict, claim_delta, claimed_epsilo
 from dpaudit.engine.events import Event, Finished, Handler
 from dpaudit.engine.evidence.claim_points import points_of
 from dpaudit.engine.options import Options
-from dpaudit.engine.search.detectable import HEADLINE, MASSES, Effort, detects_multiple
+from dpaudit.engine.search.detectable import HEADLINE, MASSES, Extent, detects_multiple
 from dpaudit.errors import InvalidArgument
 from dpaudit.neighbours import Neighbours, check_relation
 from dpaudit.result.model import Channel, Result, StoppedBy, Witness, as_plain
@@ -109,13 +109,13 @@ class Request:
         for handler in self.handlers:
             handler(event)
 
-    def lacking_power(self, detectable: float, effort: Effort, *, unit: str = "samples") -> str | None:
+    def lacking_power(self, detectable: float, extent: Extent, *, unit: str = "samples") -> str | None:
         """Return a message if a leak of ``detect_factor`` times the claim would not be detected, otherwise None."""
         claim, factor = self.claim, self.options.detect_factor
         claimed = float(points_of(claim).epsilon.max())
         more = f"Give more {unit}, or a larger detect_factor=."
         if claimed > 0.0 and claimed_epsilon(claim) is None:
-            if math.isfinite(detectable) and detects_multiple(claim, factor, effort):
+            if math.isfinite(detectable) and detects_multiple(claim, factor, extent):
                 return None
             return f"Too few {unit}: a leak of detect_factor={factor:g} times the claim may not be detected. {more}"
         wanted = claimed * factor if claimed > 0.0 else DETECTABLE_FROM_ZERO

@@ -151,7 +151,9 @@ class Run:
         except (BatchRaised, TimedOut) as error:
             if self.phase.refuted and self.confirmed:
                 # The verdict and its bound have all of alpha, so there is none for another attempt.
-                self.messages.append(f"The audit ended after the violation, at a call for several outputs: {error}.")
+                self.messages.append(
+                    f"The audit ended after the violation, because a call for several outputs failed ({error})."
+                )
                 return StoppedBy.VIOLATION
             if isinstance(error, BatchDependentContainer | NotConfirmed):
                 self.messages.append(f"{error}; the audit started again one release at a time.")

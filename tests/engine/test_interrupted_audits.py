@@ -139,7 +139,7 @@ def test_evidence_from_before_a_batched_call_raised_still_counts(claim: Any) -> 
         return len(data) + rng.laplace(scale=0.5, size=size)
 
     result = audit(raises_late, claim, samples=20_000, until="budget")
-    assert any("one release at a time" in message for message in result.messages)
+    assert any("ended after the violation" in message for message in result.messages)
     assert result.verdict is Verdict.VIOLATION
     assert result.parameter_lower >= claim.parameter
     assert result.epsilon_lower > 1.0

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import dpaudit
 from benchmarks.detection import ALPHA, ONE, PROMISES, SEARCHING, Promise, audits, samples_to_detect
 from dpaudit import PureDP, Verdict, neighbours
-from dpaudit.engine.search.detectable import COST_OF_NUMBERS, MASSES, Effort, SearchCost, detectable_epsilon
+from dpaudit.engine.search.detectable import COST_OF_NUMBERS, MASSES, Extent, SearchCost, detectable_epsilon
 from mechanisms.broken.laplace import MisscaledLaplace
 
 SEEDS = 5
@@ -115,11 +115,11 @@ def test_leaks_in_interactions_need_the_boosted_score() -> None:
     "hiding", [COST_OF_NUMBERS, SearchCost(3, 20.0, math.inf), SearchCost(12, 600.0, rarest=1 / 32)]
 )
 def test_more_samples_detect_more(mass: float, hiding: SearchCost) -> None:
-    def effort(n: int) -> Effort:
-        return Effort(per_side=n, log_threshold=14.5, log_share=0.0, samples=2 * n, cost=hiding)
+    def extent(n: int) -> Extent:
+        return Extent(per_side=n, log_threshold=14.5, log_share=0.0, samples=2 * n, cost=hiding)
 
     amounts = [
-        detectable_epsilon(PureDP(1.0), effort(n))[mass] for n in (300, 1000, 3000, 10_000, 30_000, 100_000, 1_000_000)
+        detectable_epsilon(PureDP(1.0), extent(n))[mass] for n in (300, 1000, 3000, 10_000, 30_000, 100_000, 1_000_000)
     ]
     assert amounts == sorted(amounts, reverse=True)
 

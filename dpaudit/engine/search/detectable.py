@@ -42,7 +42,7 @@ from dpaudit.engine.views.view import MOST_RECORDS, RecordView, ScoreView, Shape
 
 MASSES = (0.5, 0.1, 0.01, 0.001)  # probabilities of the events that are reported
 HEADLINE = 0.1  # the mass of the one number in a result
-SMALLEST_SHARE = 1e-300  # stands for zero in a log-ratio
+ZERO_SHARE = 1e-300  # stands for zero in a log-ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,8 +180,8 @@ def _cost_of_values(table: NDArray[np.int64]) -> SearchCost:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
-    """What an audit spends, on which its power depends."""
+class Extent:
+    """The extent of an audit, on which its power depends."""
 
     per_side: int
     """Outputs of each side, of all pairs together."""
@@ -199,9 +199,9 @@ class Effort:
     """The share of the outputs that an audit for a bound divides among the pairs; None if the audit is to refute the claim."""
 
 
-def detectable_epsilon(claim: Claim, effort: Effort) -> dict[float, float]:
-    """Return, for each mass, the smallest epsilon of the alternative that this effort detects (infinite if none)."""
-    model = _Model.of(claim, effort)
+def detectable_epsilon(claim: Claim, extent: Extent) -> dict[float, float]:
+    """Return, for each mass, the smallest epsilon of the alternative that an audit of this extent detects (infinite if none)."""
+    model = _Model.of(claim, extent)
     points = model.points
     mass = np.array(MASSES)
     low = np.full(mass.size, float(points.epsilon.min()))
@@ -220,16 +220,16 @@ def detectable_epsilon(claim: Claim, effort: Effort) -> dict[float, float]:
     }
 
 
-def detects_multiple(claim: Claim, factor: float, effort: Effort) -> bool:
-    """Return whether this effort detects a mechanism that leaks ``factor`` times what a claim that is a curve allows.
+def detects_multiple(claim: Claim, factor: float, extent: Extent) -> bool:
+    """Return whether an audit of this extent detects a mechanism that leaks ``factor`` times what a claim that is a curve allows.
 
     The mechanism is a Gaussian one where the claim is about moments or Gaussian DP, and otherwise one that has the whole curve.
     The best of all ends of its range decides: which one that is depends on the claim, so no single mass stands for all.
     """
     heavy = np.concatenate([np.geomspace(1e-6, 0.1, 60), np.linspace(0.1, 0.9999, 60)])
     light = _lighter_side(claim, factor, heavy)
-    epsilon = np.log(heavy / np.maximum(light, SMALLEST_SHARE))
-    return bool((_Model.of(claim, effort).margin_of(heavy, light, heavy, epsilon) >= 0.0).any())
+    epsilon = np.log(heavy / np.maximum(light, ZERO_SHARE))
+    return bool((_Model.of(claim, extent).margin_of(heavy, light, heavy, epsilon) >= 0.0).any())
 
 
 def _lighter_side(claim: Claim, factor: float, heavy: Floats) -> Floats:
@@ -253,15 +253,15 @@ class _Model:
 
     points: Points
     bets: Floats
-    effort: Effort
+    extent: Extent
     needed: float  # log-wealth of a bettor that knows the event and bets all of its capital
 
     @classmethod
-    def of(cls, claim: Claim, effort: Effort) -> _Model:
-        points, bets = points_of(claim), bet_sizes(effort.samples)
-        bettors = bets.size * effort.cost.experts * len(points)
-        needed = effort.log_threshold - effort.log_share + math.log(bettors / (1.0 - RESERVE))
-        return cls(points, bets, effort, needed)
+    def of(cls, claim: Claim, extent: Extent) -> _Model:
+        points, bets = points_of(claim), bet_sizes(extent.samples)
+        bettors = bets.size * extent.cost.experts * len(points)
+        needed = extent.log_threshold - extent.log_share + math.log(bettors / (1.0 - RESERVE))
+        return cls(points, bets, extent, needed)
 
     def margin(self, mass: Floats, epsilon: Floats) -> Floats:
         """Return by how much the log-wealth exceeds what is needed, for events of probability ``mass`` plus delta."""
@@ -291,7 +291,7 @@ class _Model:
 
     def _known(self, mass: Floats, epsilon: Floats, advantage: Floats) -> Floats:
         """Return the outputs of the pair that count as bet on, after the pair and the event were found."""
-        effort, cost = self.effort, self.effort.cost
+        extent, cost = self.extent, self.extent.cost
         found_after = cost.found_after(mass, (PAIRS.errors / advantage) ** 2)
-        left = PAIRS.left(effort.per_side, effort.pairs, found_after, effort.explored)
+        left = PAIRS.left(extent.per_side, extent.pairs, found_after, extent.explored)
         return cost.known(mass, epsilon, float(self.points.epsilon.min()), left)

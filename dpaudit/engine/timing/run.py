@@ -31,7 +31,7 @@ from dpaudit.engine.request import INTERRUPTED, Findings, Request
 from dpaudit.engine.sampling.probe import traceback_of
 from dpaudit.engine.sampling.seeds import SeedKey, seed_child
 from dpaudit.engine.search.bounds import epsilon_lower, parameter_lower
-from dpaudit.engine.search.detectable import HEADLINE, Effort, detectable_epsilon
+from dpaudit.engine.search.detectable import HEADLINE, Extent, detectable_epsilon
 from dpaudit.engine.timing.clock import Stopwatch, Timed
 from dpaudit.engine.timing.duration_event import describe_times, threshold_event, timing_witness
 from dpaudit.engine.timing.label_bets import LabelWealth, SettledBlock, lower_bound
@@ -234,9 +234,9 @@ class TimingRun:
         return known if claimed_epsilon(self.claim) is not None else epsilon_lower(self.claim, self._lower_bound)
 
     def _conclude(self, stopped_by: StoppedBy) -> Result:
-        effort = self._effort()
-        detectable = detectable_epsilon(self.claim, effort)
-        verdict = self._verdict(detectable[HEADLINE], effort)
+        extent = self._extent()
+        detectable = detectable_epsilon(self.claim, extent)
+        verdict = self._verdict(detectable[HEADLINE], extent)
         shown = 0.0 if self.control_failed else self._parameter_lower()
         calls, witness = self.calls, None
         leader = max(
@@ -268,16 +268,16 @@ class TimingRun:
             )
         )
 
-    def _effort(self) -> Effort:
+    def _extent(self) -> Extent:
         seen = max(timed_pair.comparison.seen for timed_pair in self.timed_pairs)
-        return Effort(
+        return Extent(
             per_side=max(seen // 2, 1),
             log_threshold=self.log_threshold,
             log_share=-math.log(len(self.timed_pairs)),
             samples=self.options.samples,
         )
 
-    def _verdict(self, detectable: float, effort: Effort) -> Verdict:
+    def _verdict(self, detectable: float, extent: Extent) -> Verdict:
         if self.control_failed:
             self.messages.append(
                 "The control failed: the times of calls on D and on a copy of D differ, which is caused by the machine or the "
@@ -286,7 +286,7 @@ class TimingRun:
             return Verdict.INCONCLUSIVE
         if self.refuted:
             return Verdict.VIOLATION
-        lacking = self.request.lacking_power(detectable, effort, unit="calls (half of them are the control)")
+        lacking = self.request.lacking_power(detectable, extent, unit="calls (half of them are the control)")
         if lacking is not None:
             self.messages.append(lacking)
             return Verdict.INCONCLUSIVE

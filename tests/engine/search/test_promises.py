@@ -17,7 +17,7 @@ import dpaudit
 from benchmarks.promises import NOTHING_PROMISED, Promise
 from dpaudit import PureDP, Verdict
 from dpaudit.engine.conclude import Conclusion
-from dpaudit.engine.search.detectable import Effort, SearchCost, detectable_epsilon, search_cost
+from dpaudit.engine.search.detectable import Extent, SearchCost, detectable_epsilon, search_cost
 from dpaudit.engine.views.learner import Learner
 
 
@@ -80,8 +80,8 @@ def test_promises_are_not_too_cautious() -> None:
 def test_more_pairs_and_more_words_promise_less() -> None:
     def promised(pairs: int = 1, values: int = 0) -> float:
         cost = SearchCost(3, 20.0, math.inf, values=values)
-        effort = Effort(per_side=50_000, log_threshold=13.8, log_share=-0.7, samples=100_000, cost=cost, pairs=pairs)
-        return detectable_epsilon(PureDP(1.0), effort)[0.1]
+        extent = Extent(per_side=50_000, log_threshold=13.8, log_share=-0.7, samples=100_000, cost=cost, pairs=pairs)
+        return detectable_epsilon(PureDP(1.0), extent)[0.1]
 
     by_pairs = [promised(pairs=pairs) for pairs in (1, 2, 5, 20, 50, 1000)]
     assert by_pairs == sorted(by_pairs)
