@@ -256,10 +256,12 @@ class Conclusion:
         if self.request.options.channel is Channel.REPRESENTATION and self._lacks_floats():
             self._add_message(NO_FLOATS)
             return Verdict.INCONCLUSIVE
-        for lacking in (self._nothing_to_see(coverage), self._lacking_power()):
-            if lacking is not None:
-                self._add_message(lacking + self._what_would_decide())
-                return Verdict.INCONCLUSIVE
+        if (unseen := self._nothing_to_see(coverage)) is not None:
+            self._add_message(unseen)
+            return Verdict.INCONCLUSIVE
+        if (lacking := self._lacking_power()) is not None:
+            self._add_message(lacking + self._what_would_decide())
+            return Verdict.INCONCLUSIVE
         return Verdict.NO_VIOLATION_FOUND
 
     def samples_needed(self) -> int | None:

@@ -77,6 +77,7 @@ def test_a_random_seed_in_a_text_is_seen_as_well() -> None:
     result = dpaudit.audit(dpaudit.per_release(hashed), dpaudit.PureDP(1.0), [(0, 1)], samples=4_000, seed=0)
     assert result.verdict is dpaudit.Verdict.INCONCLUSIVE
     assert any("looks like a random seed" in message for message in result.messages)
+    assert not any("samples would decide" in message for message in result.messages)  # more of them would show no more
 
 
 @pytest.mark.parametrize("text", ["{0},{1}", "{0}-{1}", "answer {1} with seed {0}"])
