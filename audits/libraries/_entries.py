@@ -161,6 +161,61 @@ DIFFPRIVLIB = Library(
     ],
 )
 
+ZERO_OR_HUNDRED = ([[0.0, 0], [0.0, 1]], [[0.0, 0], [100.0, 1]])
+DIFFPRIVLIB_FITS = Library(
+    name="diffprivlib",
+    requires=["diffprivlib", "scikit-learn<1.6"],
+    file="diffprivlib_fits.py",
+    calls=[
+        pure("rounded_integer", NEXT),
+        pure("string_to_int", [("0", "1")]),
+        pure("int_to_string", ITEMS, relation=SUBSTITUTE),
+        pure("vector_minimum", [([1.0, 1.0], [1.0, -1.0]), ([1.0, 0.0], [1.0, 1.0])], relation=SUBSTITUTE),
+        pure("vector_gradient", [([1.0, 1.0], [1.0, -1.0])], relation=SUBSTITUTE),
+        pure(
+            "vector_gradients", [([1.0, 1.0], [1.0, -1.0])], relation=SUBSTITUTE, publish=False,
+            known="not yet reported; the paper it cites proves the claim for the minimum, not for the function it returns",
+        ),
+        pure(
+            "logistic_regression", [([[1.0, 0], [1.0, 1], [1.0, 1]], [[1.0, 0], [1.0, 1], [-1.0, 1]])],
+            relation=SUBSTITUTE,
+        ),
+        pure("logistic_regression_of_hundreds", [ZERO_OR_HUNDRED], relation=SUBSTITUTE, publish=False),
+        pure(
+            "logistic_regression_with_intercept", [([[0.0, 0], [0.0, 1]], [[0.0, 0], [1.0, 1]])], relation=SUBSTITUTE,
+            options={"samples": 60_000, "seconds": 200.0}, publish=False,
+        ),
+        pure("linear_regression", [([[1.0, 1.0], [0.0, 0.0]], [[-1.0, 1.0], [0.0, 0.0]])], relation=SUBSTITUTE),
+        pure(
+            "linear_regression_of_positive", [([[0.25, 0.0]], [[1.0, 0.0]])], relation=SUBSTITUTE,
+            known="[issue 105](https://github.com/IBM/differential-privacy-library/issues/105)",
+        ),
+        pure(
+            "naive_bayes", [([[0.0, 0], [0.0, 0], [0.0, 1], [1.0, 1]], [[0.0, 0], [1.0, 0], [0.0, 1], [1.0, 1]])],
+            relation=SUBSTITUTE,
+        ),
+        *(
+            pure(
+                name, [([[low, 0], [low, 0], [low, 1], [low, 1]], [[low, 0], [low, 0], [low, 0], [low, 1]])],
+                relation=SUBSTITUTE, publish=False,
+            )
+            for name, low in (("naive_bayes", 0.0), ("naive_bayes_of_tens", 10.0))
+        ),
+        pure("components", [([[1.0, 0.0], [0.0, 0.0]], [[0.0, 1.0], [0.0, 0.0]])], relation=SUBSTITUTE),
+        *(
+            pure(
+                name, [([[0.5, 0], [0.5, 1]], [[0.5, 0], [0.5, 0]])], relation=SUBSTITUTE, publish=False,
+                known="not yet reported; the library states no relation, and add-remove has a row of its own",
+            )
+            for name in ("decision_tree", "random_forest")
+        ),
+        *(
+            pure(name, [([[0.5, 0]], [[0.5, 0], [0.5, 1]])], relation=ADD_REMOVE, publish=False)
+            for name in ("decision_tree", "random_forest")
+        ),
+    ],
+)  # fmt: skip
+
 PURE_LDP = Library(
     name="pure-ldp",
     requires=["pure-ldp", "scikit-learn", "statsmodels", "matplotlib", "seaborn", OLD_HASHES],  # imported, not required
@@ -483,11 +538,13 @@ DIFF_PRIV_LAPLACE = Library(
 )  # fmt: skip
 
 LIBRARIES = (
-    OPENDP, OPENDP_POLARS, DIFFPRIVLIB, PURE_LDP, MULTI_FREQ, LDP_TOOLBOX, PYTHON_DP, PIPELINE_DP, SMARTNOISE_ODOMETERS,
-    SMARTNOISE_SQL, DATASYNTHESIZER, FLOWER, OPACUS, JAX_PRIVACY, DP_ACCOUNTING, AUTODP, PRV_ACCOUNTANT, TMLT_CORE,
-    TMLT_SPARK, SMARTNOISE_SYNTH, DPMM, EEPRIVACY, DIFF_PRIV_LAPLACE,
+    OPENDP, OPENDP_POLARS, DIFFPRIVLIB, DIFFPRIVLIB_FITS, PURE_LDP, MULTI_FREQ, LDP_TOOLBOX, PYTHON_DP, PIPELINE_DP,
+    SMARTNOISE_ODOMETERS, SMARTNOISE_SQL, DATASYNTHESIZER, FLOWER, OPACUS, JAX_PRIVACY, DP_ACCOUNTING, AUTODP,
+    PRV_ACCOUNTANT, TMLT_CORE, TMLT_SPARK, SMARTNOISE_SYNTH, DPMM, EEPRIVACY, DIFF_PRIV_LAPLACE,
 )  # fmt: skip
 NOT_RUN = {
+    "base classes of diffprivlib": "DPMachine, DPMechanism and TruncationAndFoldingMixin are abstract, and DPTransformer alone "
+    "changes nothing; the three transforms are audited; Wishart is no part of the release any more",
     "DiffPriv": "opens a connection to the network when it is imported",
     "tmlt.analytics": "sessions on the measurements of tmlt.core, which are audited on Spark",
     "smartnoise-sql on other databases": "the reader over pandas is audited",
