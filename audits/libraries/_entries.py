@@ -17,6 +17,7 @@ MANY = {"samples": 100_000}
 SLOW = {"samples": 8_000, "seconds": 600.0}  # a hundredth of a second a release
 LAPLACE_STEPS: dict[str, Any] = {"noises": ("laplace",), "sampling_rates": (1.0, 1.0), "parts": 1}
 BITS_OF_FOUR = [[0, 0], [1, 1], [0, 1], [1, 0]]
+SMALL_RHO = {"samples": 300_000}
 TWO_PAIRS = {"samples": 40_000}
 EIGHT_PAIRS = {"samples": 200_000}
 LATE = {"samples": 4_000, "detect_factor": 6.0}
@@ -39,8 +40,13 @@ OPENDP = Library(
         pure("laplace_float", NEXT),
         pure("laplace_float", NEXT, channel="representation"),
         pure("laplace_integer", ITEMS, 1.0 / 3.0),
-        Call(function="gaussian_float", claim=ZeroConcentratedDP(0.5 + 1e-9, ANSWERS), pairs=NEXT),
-        Call(function="gaussian_integer", claim=ZeroConcentratedDP(1.0 / 18.0 + 1e-9, ANSWERS), pairs=ITEMS),
+        Call(function="gaussian_float", claim=ZeroConcentratedDP(0.5 + 1e-9, ANSWERS), pairs=NEXT, options=MANY),
+        Call(
+            function="gaussian_integer",
+            claim=ZeroConcentratedDP(1.0 / 18.0 + 1e-9, ANSWERS),
+            pairs=ITEMS,
+            options=SMALL_RHO,
+        ),
         pure("response_bool", [(True, False)], 1.0986122887, SUBSTITUTE),
         pure("response", [("a", "b")], 0.6931471806, SUBSTITUTE),
         pure(
@@ -63,6 +69,7 @@ OPENDP = Library(
             function="noisy_max_gaussian",
             claim=ZeroConcentratedDP(0.125 + 1e-9, ANSWERS),
             pairs=[([0, 1, 0], [1, 0, 1])],
+            options=SMALL_RHO,
         ),
         pure(
             "projection", [({"a": 3}, {"a": 4}), ({"a": 3}, {"a": 3, "b": 1})], relation=ADD_REMOVE, options=TWO_PAIRS
@@ -80,7 +87,12 @@ OPENDP_POLARS = Library(
     calls=[
         pure("polars_count", [([BERN], [BERN, CHUR]), ([], [(None, None)])], relation=ADD_REMOVE),
         pure("polars_total", [([], [CHUR]), ([BERN], [BERN, ("Bern", 50)])], relation=ADD_REMOVE),
-        Call(function="polars_total_gaussian", claim=ZeroConcentratedDP(0.5 + 1e-9, ADD_REMOVE), pairs=[([], [CHUR])]),
+        Call(
+            function="polars_total_gaussian",
+            claim=ZeroConcentratedDP(0.5 + 1e-9, ADD_REMOVE),
+            pairs=[([], [CHUR])],
+            options=TWO_PAIRS,
+        ),
         pure("polars_mean", [([BERN], [BERN, CHUR]), ([], [CHUR])], relation=ADD_REMOVE),
         pure("polars_median", [([BERN, CHUR], [BERN, CHUR, CHUR]), ([], [CHUR])], relation=ADD_REMOVE),
         pure("polars_by_given_city", [([BERN], [BERN, CHUR])], relation=ADD_REMOVE),
@@ -447,8 +459,8 @@ TMLT_CORE = Library(
         pure("geometric", ITEMS),
         pure("laplace", NEXT),
         pure("laplace", NEXT, channel="representation"),
-        Call(function="discrete_gaussian", claim=ZeroConcentratedDP(0.5 + 1e-9, ANSWERS), pairs=ITEMS),
-        Call(function="gaussian", claim=ZeroConcentratedDP(0.5 + 1e-9, ANSWERS), pairs=NEXT),
+        Call(function="discrete_gaussian", claim=ZeroConcentratedDP(0.5 + 1e-9, ANSWERS), pairs=ITEMS, options=MANY),
+        Call(function="gaussian", claim=ZeroConcentratedDP(0.5 + 1e-9, ANSWERS), pairs=NEXT, options=MANY),
         pure("quantile", [([0.5, 0.5], [0.5, 0.5, 1.0]), ([], [0.0])], relation=ADD_REMOVE),
         pure("quantile_of_integers", [([5, 5], [5, 5, 10]), ([], [0])], relation=ADD_REMOVE),
     ],
