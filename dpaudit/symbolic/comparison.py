@@ -42,7 +42,7 @@ LEAST_MASS = 1e-12
 """The least probability by which something must exceed a claim without delta to be a violation.
 
 Numbers in the code are rounded: a cumulative sum of probabilities may end at 1 - 2^-52, and so leave an outcome of
-probability 2e-16 that nobody meant. Sums of thousands of such errors are below this."""
+probability 2e-16 that was not intended. Sums of thousands of such errors are below this."""
 
 
 _LEAST_DELTA = 1e-10
